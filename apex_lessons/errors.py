@@ -1,0 +1,55 @@
+"""Checks of settings: each names the value seen, what is allowed and what to do."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+
+def real_number(name: str, value, *, at_least: float | None = None,
+                above: float | None = None, hint: str = "") -> float:
+    """``value`` as a float; TypeError or ValueError unless it is a finite number in range."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, numbers.Real)):
+        raise TypeError(_sentence(f"{name} must be a number, got {_shown(value)}", hint))
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(_sentence(f"{name} must be finite, got {_shown(value)}", hint))
+    if at_least is not None and number < at_least:
+        raise ValueError(_sentence(f"{name} must be at least {at_least:g}, got {value}", hint))
+    if above is not None and number <= above:
+        raise ValueError(_sentence(f"{name} must be above {above:g}, got {value}", hint))
+    return number
+
+
+def whole_number(name: str, value, *, at_least: int, even: bool = False,
+                 hint: str = "") -> int:
+    """``value`` as an int; TypeError or ValueError unless it is a whole number in range."""
+    if isinstance(value, bool) or not isinstance(value, (int, numbers.Integral)):
+        raise TypeError(_sentence(f"{name} must be a whole number, got {_shown(value)}", hint))
+    number = int(value)
+    if number < at_least:
+        raise ValueError(_sentence(f"{name} must be at least {at_least}, got {number}", hint))
+    if even and number % 2:
+        raise ValueError(_sentence(f"{name} must be even, got {number}", hint))
+    return number
+
+
+def one_of(name: str, value, allowed: tuple):
+    """``value`` itself; ValueError unless it is one of ``allowed``."""
+    if not isinstance(value, str) or value not in allowed:
+        choices = " or ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"{name} must be {choices}, got {_shown(value)}")
+    return value
+
+
+def _sentence(problem: str, hint: str) -> str:
+    return f"{problem}; {hint}" if hint else problem
+
+
+def _shown(value) -> str:
+    """The value, short enough for one line of a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

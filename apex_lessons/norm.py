@@ -1,0 +1,208 @@
+"""RMSNorm: divide each token's vector by its root mean square.
+
+Statistics are float32 for half types (256 squared already overflows float16), float64
+for float64. Reference, section 3. Paper: Zhang and Sennrich (arXiv:1910.07467), Eq. 4.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from apex_lessons.errors import one_of, real_number, whole_number
+
+ORDERS = ("cast-last", "cast-first", "cast-to-weight")
+HALF_TYPES = (torch.float16, torch.bfloat16)
+
+
+def rms_norm(x: Tensor, weight: Tensor | None = None, eps: float = 1e-6, *,
+             weight_offset: float = 0.0, order: str = "cast-last") -> Tensor:
+    """x / sqrt(mean(x^2) + eps) * (weight + weight_offset), over the last dimension.
+
+    ``x``: [..., d], floating; ``weight``: [d] or None; ``eps`` stands inside the root and has
+    the unit of x squared. ``weight_offset=1.0`` is Gemma's (1 + weight). ``order`` says when
+    a half type is rounded, as published: "cast-last" (gpt-oss, Olmo, Gemma: weight in
+    float32, one rounding), "cast-first" (Llama, Mistral, Qwen: round, then times weight),
+    "cast-to-weight" (T5: round to the weight's dtype if that is a half type).
+    Returns x's shape and dtype. Where squares would overflow or vanish the row is scaled
+    first, so float32 1e20 gives 1 and not 0. A row of zeros gives zeros (with eps=0: NaN, as
+    the formula says). Raises ValueError for a weight that does not fit, a negative or infinite
+    eps and an unknown order; TypeError for x that is not floating, and for eps=None, whose
+    meaning changed between torch versions.
+    Source: reference, section 3.2 (the paper's Eq. 4 has no eps).
+
+    >>> out = rms_norm(torch.tensor([2.0, -1.0, 0.5, 1.5]))
+    >>> [round(value, 4) for value in out.tolist()]
+    [1.4606, -0.7303, 0.3651, 1.0954]
+    """
+    eps = real_number("eps", eps, at_least=0.0, hint="1e-6 and 1e-5 are usual")
+    weight_offset = real_number("weight_offset", weight_offset)
+    one_of("order", order, ORDERS)
+    _check(x, weight, weight_offset)
+    if torch.compiler.is_compiling():
+        return rms_norm_plain(x, weight, eps, weight_offset, order)
+    return _RMSNorm.apply(x, weight, eps, weight_offset, order)
+
+
+def rms_norm_plain(x: Tensor, weight: Tensor | None, eps: float, weight_offset: float,
+                   order: str) -> Tensor:
+    """The formula, an operation a step; the fast path below is held to it."""
+    wide = x.to(_statistics_dtype(x))
+    # Dividing by the row's largest entry keeps the squares finite; it cancels out.
+    size = _row_size(wide, eps)  # [..., 1]
+    shrunk = wide / size
+    # x / sqrt(mean(x^2) + eps)
+    unit = shrunk / (shrunk.square().mean(dim=-1, keepdim=True) + eps / size**2).sqrt()
+    if weight is None:
+        return unit.to(x.dtype)
+    scale = weight.to(wide.dtype) + weight_offset  # [d]
+    return (_rounded(unit, x, weight, order) * scale).to(x.dtype)
+
+
+class RMSNorm(nn.Module):
+    """``rms_norm`` with a learned weight [d_model], or without one.
+
+    ``d_model``: the width of x; ``eps``: inside the root. The weight starts at
+    1 - weight_offset, so the scale starts at 1. ``order``: as in ``rms_norm``.
+    Raises ValueError for d_model < 1 and what ``rms_norm`` refuses.
+    Source: reference, section 3.
+
+    >>> RMSNorm(4)(torch.full((1, 4), 3.0)).round(decimals=4).tolist()
+    [[1.0, 1.0, 1.0, 1.0]]
+    """
+
+    def __init__(self, d_model: int, eps: float = 1e-6, *, elementwise_affine: bool = True,
+                 weight_offset: float = 0.0, order: str = "cast-last", device=None,
+                 dtype=None):
+        super().__init__()
+        self.d_model = whole_number("d_model", d_model, at_least=1)
+        self.eps = real_number("eps", eps, at_least=0.0, hint="1e-6 and 1e-5 are usual")
+        self.weight_offset = real_number("weight_offset", weight_offset)
+        self.order = one_of("order", order, ORDERS)
+        self.register_parameter("weight", None)
+        if elementwise_affine:
+            self.weight = nn.Parameter(torch.empty(d_model, device=device, dtype=dtype))
+        elif weight_offset:
+            raise ValueError(f"weight_offset={weight_offset} needs a weight: leave"
+                             " elementwise_affine=True")
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.weight is not None:
+            nn.init.constant_(self.weight, 1.0 - self.weight_offset)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[-1:] != (self.d_model,):
+            raise ValueError(f"x must end in d_model={self.d_model}, got shape"
+                             f" {tuple(x.shape)}")
+        return rms_norm(x, self.weight, self.eps, weight_offset=self.weight_offset,
+                        order=self.order)
+
+    def extra_repr(self) -> str:
+        return (f"{self.d_model}, eps={self.eps:g}, elementwise_affine={self.weight is not None}"
+                f", weight_offset={self.weight_offset:g}, order={self.order!r}")
+
+
+class _RMSNorm(torch.autograd.Function):
+    """One new buffer forward; backward keeps x, the weight and one number a row."""
+
+    @staticmethod
+    def forward(ctx, x, weight, eps, weight_offset, order):
+        inverse = _inverse_rms(x, eps)
+        ctx.save_for_backward(x, weight, inverse)
+        ctx.settings = (eps, weight_offset, order)
+        y = x * inverse
+        if weight is not None:
+            y = _rounded(y, x, weight, order)
+            scale = weight.to(inverse.dtype) + weight_offset if weight_offset else weight
+            y = y.mul_(scale) if y.dtype == inverse.dtype else y * scale
+        return y.to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight, inverse = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is wanted
+            return (*_second_order(x, weight, grad, *ctx.settings), None, None, None)
+        return (*_gradients(x, weight, inverse, grad, ctx.settings[1]), None, None, None)
+
+
+def _gradients(x, weight, inverse, grad, weight_offset):
+    """dx = r (g w - x r^2 mean(g w x)) and dw = sum over rows of g x r, with r = 1 / rms."""
+    shape, d, dtype, kept = x.shape, x.shape[-1], inverse.dtype, x.dtype
+    x, grad, r = (t.to(dtype).reshape(-1, t.shape[-1]) for t in (x, grad, inverse))
+    scale = x.new_ones(d) if weight is None else weight.to(dtype) + weight_offset
+    product = grad * x  # [rows, d], the one new buffer; it becomes dx
+    # Two matrix-vector products do both sums.
+    d_weight = None if weight is None else (product.T @ r.squeeze(-1)).to(weight.dtype)
+    mean = (product @ scale).unsqueeze(-1) / d  # [rows, 1]
+    dx = torch.mul(grad, scale, out=product).mul_(r).addcmul_(x, r**3 * mean, value=-1)
+    return dx.view(shape).to(kept), d_weight
+
+
+def _second_order(x, weight, grad, eps, weight_offset, order):
+    """The same gradients out of differentiable steps."""
+    with torch.enable_grad():
+        y = rms_norm_plain(x, weight, eps, weight_offset, order)
+        inputs = [t for t in (x, weight) if t is not None and t.requires_grad]
+        found = iter(torch.autograd.grad(y, inputs, grad, create_graph=True))
+    return [next(found) if t is not None and t.requires_grad else None for t in (x, weight)]
+
+
+def _inverse_rms(x: Tensor, eps: float) -> Tensor:
+    """1 / sqrt(mean(x^2) + eps), [..., 1], in the statistics' dtype."""
+    dtype = _statistics_dtype(x)
+    root_d, root_eps = math.sqrt(x.shape[-1]), torch.tensor(math.sqrt(eps), dtype=dtype)
+    # sqrt(mean(x^2)) = norm / sqrt(d)
+    root = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=dtype) / root_d
+    # A look at the numbers is cheap on the CPU and would wait for the device elsewhere.
+    if not (x.device.type == "cpu" and _usual(root, eps)):
+        size = _row_size(x.to(dtype), eps)
+        root = torch.linalg.vector_norm(x / size, dim=-1, keepdim=True, dtype=dtype) / root_d
+        root = root * size
+    # sqrt(mean(x^2) + eps) = hypot(root, sqrt(eps)), which squares nothing large
+    return torch.hypot(root, root_eps.to(x.device)).reciprocal()
+
+
+def _usual(root: Tensor, eps: float) -> bool:
+    """Whether no row's squares overflowed or vanished beside eps."""
+    smallest = 0.0 if eps > 1e-30 else 1e-15
+    return bool((root.isfinite() & (root >= smallest)).all())
+
+
+def _row_size(wide: Tensor, eps: float) -> Tensor:
+    """The largest magnitude of each row, never below sqrt(eps); a constant for gradients."""
+    smallest = max(math.sqrt(eps), torch.finfo(wide.dtype).tiny)
+    return wide.detach().abs().amax(dim=-1, keepdim=True).clamp(min=smallest)
+
+
+def _rounded(unit: Tensor, x: Tensor, weight: Tensor, order: str) -> Tensor:
+    """The normalised x, rounded where the published order rounds it before the weight."""
+    if order == "cast-first":
+        return unit.to(x.dtype).to(unit.dtype)
+    if order == "cast-to-weight" and weight.dtype in HALF_TYPES:
+        return unit.to(weight.dtype).to(unit.dtype)
+    return unit
+
+
+def _statistics_dtype(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+def _check(x: Tensor, weight: Tensor | None, weight_offset: float) -> None:
+    if not isinstance(x, Tensor) or not x.is_floating_point():
+        kind = getattr(x, "dtype", type(x).__name__)
+        raise TypeError(f"x must be a floating-point tensor, got {kind}: use x.float()")
+    if x.ndim == 0 or x.shape[-1] == 0:
+        raise ValueError(f"x must have a last dimension of at least 1, got shape {tuple(x.shape)}")
+    if weight is None:
+        if weight_offset:
+            raise ValueError(f"weight_offset={weight_offset} needs a weight, got None")
+        return
+    if not isinstance(weight, Tensor) or not weight.is_floating_point():
+        kind = getattr(weight, "dtype", type(weight).__name__)
+        raise TypeError(f"weight must be a floating-point tensor or None, got {kind}")
+    if weight.shape != x.shape[-1:]:
+        raise ValueError(f"weight must have shape ({x.shape[-1]},), got {tuple(weight.shape)}:"
+                         " one number a dimension, shared by all tokens")
