@@ -1,7 +1,7 @@
 """Wrong programs that learners of lesson 04 really write, each with its own words.
 
-Every program is right except for one thing, so the right pieces stand first. ``share``
-is how much of a pair is interpolated: 0 keeps its frequency, 1 divides it by the factor.
+Every program is right except for one thing, so the right pieces stand first.
+``share`` is how much of a pair is interpolated: 0 keeps its frequency, 1 divides it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def turns(head_dim, base, trained_length):
 
 
 def bound(rotations, head_dim, base, trained_length):
-    """The pair, as a real number, that makes so many rotations in the trained length."""
+    """The pair, as a real number, that makes so many rotations in trained_length."""
     ratio = trained_length / (2 * math.pi * rotations)
     return head_dim * math.log(ratio) / (2 * math.log(base))
 
@@ -296,8 +296,8 @@ def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
          " config gives no original length and the new maximum is taken for it.")
 def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
     plain = frequencies(head_dim, base)
-    longer = trained_length * factor
-    return blend(plain, factor, pair_share(head_dim, base, longer, beta_fast, beta_slow))
+    share = pair_share(head_dim, base, trained_length * factor, beta_fast, beta_slow)
+    return blend(plain, factor, share)
 
 
 @mistake("wavelengths-blended", YARN,
@@ -316,7 +316,8 @@ def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
          " wavelength of that pair must equal the trained length.")
 def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
     plain = frequencies(head_dim, base)
-    share = pair_share(head_dim, base, trained_length * 2 * math.pi, beta_fast, beta_slow)
+    longer = trained_length * 2 * math.pi
+    share = pair_share(head_dim, base, longer, beta_fast, beta_slow)
     return blend(plain, factor, share)
 
 
@@ -397,9 +398,9 @@ def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
          " for the bound takes head_dim, and the 2 below the line already makes pairs"
          " of it.")
 def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
-    low = max(math.floor(bound(beta_fast, head_dim / 2, base, trained_length)), 0)
-    high = min(math.ceil(bound(beta_slow, head_dim / 2, base, trained_length)), head_dim - 1)
-    share = line(low, high, head_dim // 2).clamp(0, 1)
+    low = math.floor(bound(beta_fast, head_dim / 2, base, trained_length))
+    high = math.ceil(bound(beta_slow, head_dim / 2, base, trained_length))
+    share = line(max(low, 0), min(high, head_dim - 1), head_dim // 2).clamp(0, 1)
     return blend(frequencies(head_dim, base), factor, share)
 
 
@@ -407,9 +408,9 @@ def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
          "Your band begins and ends at twice the pair number it should: the formula"
          " divides by 2 ln(base), since the exponent of pair i is 2i/head_dim.")
 def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
-    low = max(math.floor(2 * bound(beta_fast, head_dim, base, trained_length)), 0)
-    high = min(math.ceil(2 * bound(beta_slow, head_dim, base, trained_length)), head_dim - 1)
-    share = line(low, high, head_dim // 2).clamp(0, 1)
+    low = math.floor(2 * bound(beta_fast, head_dim, base, trained_length))
+    high = math.ceil(2 * bound(beta_slow, head_dim, base, trained_length))
+    share = line(max(low, 0), min(high, head_dim - 1), head_dim // 2).clamp(0, 1)
     return blend(frequencies(head_dim, base), factor, share)
 
 
@@ -772,8 +773,8 @@ def _(q, k, cos, sin, factor):
          " 1/sqrt(head_dim) is missing. The temperature comes in addition to it, not"
          " in its place.")
 def _(q, k, cos, sin, factor):
-    width = math.sqrt(q.shape[-1])
-    return scores(turned(q, cos, sin), turned(k, cos, sin)) * sharpen(factor) ** 2 * width
+    unscaled = turned(q, cos, sin) @ turned(k, cos, sin).transpose(-1, -2)
+    return unscaled * sharpen(factor) ** 2
 
 
 @mistake("nothing-turned", SCORES,
@@ -803,8 +804,8 @@ def _(q, k, cos, sin, factor):
          " 2i + 1.")
 def _(q, k, cos, sin, factor):
     def by_halves(x):
-        first, second = x.chunk(2, dim=-1)
-        return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
+        one, two = x.chunk(2, dim=-1)
+        return torch.cat((one * cos - two * sin, one * sin + two * cos), dim=-1)
     return scores(by_halves(q), by_halves(k)) * sharpen(factor) ** 2
 
 
