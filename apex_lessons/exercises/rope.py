@@ -121,7 +121,7 @@ def check(function, cases: list[Case], mistakes: tuple[Mistake, ...], praise: st
         objection = _first(answers, cases, also)
         return right if objection is None else objection
     return _first(answers, cases, _not_a_number, partial(_known, mistakes), _form,
-                  _constant, hint, _size)
+                  _constant, _coarse, hint, _size)
 
 
 def _first(answers, cases, *findings: Finding) -> Diagnosis | None:
@@ -193,15 +193,19 @@ def _constant(answers, cases) -> Diagnosis | None:
     return None
 
 
+def _coarse(answers, cases) -> Diagnosis | None:
+    if all(close(found, one, one, wider=2.0**12) for found, one in zip(answers, cases)):
+        return Diagnosis("wrong", "half-precision", "Right to two digits only: somewhere"
+                         " the numbers pass through bfloat16 or float16. Compute in"
+                         " float32 or float64.")
+    return None
+
+
 def _size(answers, cases) -> Diagnosis:
     good = [close(found, one, one) for found, one in zip(answers, cases)]
     if any(good):
         return Diagnosis("wrong", None, f"Right for {sum(good)} of {len(good)} inputs."
                          " Something is fixed that should follow from the inputs.")
-    if all(close(found, one, one, wider=2.0**12) for found, one in zip(answers, cases)):
-        return Diagnosis("wrong", "half-precision", "Right to two digits only: somewhere"
-                         " the numbers pass through bfloat16 or float16. Compute in"
-                         " float32 or float64.")
     gaps = [abs(a - b) for found, one in zip(answers, cases)
             for numbers, t in zip(found.numbers, one.wanted)
             for a, b in zip(numbers, t.flatten().tolist())]
