@@ -2,7 +2,7 @@
 
 const embeddingScale = (() => {
   const { format, percent, geometric, decades } = toolkit;
-  const { embeddingScale: statistics } = formulas.embedding;
+  const { initialStatistics } = formulas.embedding;
   const LOW = 64;
   const HIGH = 8192;
   const WIDTHS = geometric(LOW, HIGH, 85);
@@ -15,7 +15,7 @@ const embeddingScale = (() => {
 
   /** Each fact at every width, all else as set. */
   function byWidth(settings, name) {
-    return WIDTHS.map((d_model) => statistics({ ...settings, d_model })[name]);
+    return WIDTHS.map((d_model) => initialStatistics({ ...settings, d_model })[name]);
   }
 
   function stream(settings, facts) {
@@ -78,7 +78,7 @@ const embeddingScale = (() => {
   return {
     plots: [{ key: "stream", title: "The stream after the look-up" },
       { key: "logits", title: "The first logits" }],
-    facts: statistics,
+    facts: initialStatistics,
     words,
     draw: (settings, facts) => ({ stream: stream(settings, facts), logits: logits(settings, facts) }),
     enabled: ({ init, factor }) => ({ init_std: init === "fixed", custom_factor: factor === "custom" }),

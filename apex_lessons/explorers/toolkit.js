@@ -1126,7 +1126,7 @@ const toolkit = (() => {
 
   /** The default export of an explorer's module: draws the class that `_spec` names. */
   function explorer(definitions) {
-    return { render({ model, el }) {
+    return { definitions, toolkit: api, render({ model, el }) {
       const { name } = model.get("_spec");
       const definition = definitions[name];
       if (!definition) {
@@ -1137,6 +1137,7 @@ const toolkit = (() => {
     } };
   }
 
-  return Object.freeze({ explorer, format, percent, plain, superscript, geometric, evenly,
+  const api = Object.freeze({ explorer, format, percent, plain, superscript, geometric, evenly,
     decades, linearTicks, logTicks, stopsOf, encode, decode, outside });
+  return api;
 })();
