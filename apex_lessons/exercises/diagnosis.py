@@ -271,23 +271,50 @@ def _explains(mistake: Mistake, cases: Sequence[tuple], answers: Sequence[Any],
 
 def relation(answers: Sequence[Any], wanted: Sequence[Any],
              tolerance: float | None = None) -> Diagnosis:
-    """How unknown wrong answers relate to the right ones: a ratio or a size of error.
+    """How unknown wrong answers relate to the right ones: a factor or a size of error.
 
     The first case that differs is described; no number of the answer is printed.
     """
     number, answer, want = next(
         (i, a, w) for i, (a, w) in enumerate(zip(answers, wanted), start=1)
         if not agrees(a, w, tolerance))
-    found = problem(answer, want)
     case = f"On input {number} of {len(answers)}: "
+    found = problem(answer, want)
     if found is not None:
         return Diagnosis("wrong", found.mistake, case + found.message)
-    got, right = _numbers(answer), _numbers(want)
-    ratios = [a / b for a, b in zip(got, right) if b]
-    if ratios and max(ratios) - min(ratios) <= 1e-3 * abs(ratios[0]):
-        return Diagnosis("wrong", "constant-factor", case + "every number is"
-                         f" {ratios[0]:.4g} times what it should be.")
-    size = math.sqrt(sum(b * b for b in right)) or 1.0
-    error = math.sqrt(sum((a - b) ** 2 for a, b in zip(got, right))) / size
+    factors = _factors(answers, wanted)
+    if factors is not None and _spread(factors) <= 1e-3:
+        return Diagnosis("wrong", "constant-factor", "Every number is"
+                         f" {factors[0]:.4g} times what it should be.")
+    if factors is not None:
+        return Diagnosis("wrong", "varying-factor", "All numbers of one answer are off by"
+                         " the same factor, and that factor changes from input to input."
+                         " What does it depend on?")
+    error = _distance(_numbers(answer), _numbers(want))
     return Diagnosis("wrong", "other", case + "the answer is off by"
                      f" {error:.2g} times its own size (root of summed squares).")
+
+
+def _factors(answers: Sequence[Any], wanted: Sequence[Any]) -> list[float] | None:
+    """One factor for each case of several numbers, or None where there is none."""
+    factors = []
+    for answer, want in zip(answers, wanted):
+        if problem(answer, want) is not None:
+            return None
+        pairs = [(a, b) for a, b in zip(_numbers(answer), _numbers(want)) if b]
+        ratios = [a / b for a, b in pairs]
+        if ratios and _spread(ratios) > 1e-3:
+            return None
+        factors += ratios[:1]
+    many = any(len(_numbers(want)) > 1 for want in wanted)
+    return factors if factors and (many or _spread(factors) <= 1e-3) else None
+
+
+def _spread(numbers: Sequence[float]) -> float:
+    """Largest minus smallest, relative to the largest size."""
+    return (max(numbers) - min(numbers)) / (max(map(abs, numbers)) or 1.0)
+
+
+def _distance(got: Sequence[float], right: Sequence[float]) -> float:
+    size = math.sqrt(sum(b * b for b in right)) or 1.0
+    return math.sqrt(sum((a - b) ** 2 for a, b in zip(got, right))) / size

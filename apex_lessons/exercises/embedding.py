@@ -1,8 +1,8 @@
 """Checks of lesson 01: a learner's lookup, scale, conversion, logits and gradients.
 
-Each check calls the learner's function on small random tables, compares the answers with
-ours, and names the mistake if it is one of ``known_mistakes()``. No message contains a
-number of the right answer.
+Each check calls the learner's function on small random tables, compares the answers
+with ours, and names the mistake if it is one of ``known_mistakes()``. No message
+contains a number of the right answer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def known_mistakes() -> tuple[Mistake, ...]:
 
 
 def _mistakes(check: str, *rows: tuple[str, Callable, str]) -> tuple[Mistake, ...]:
-    return tuple(Mistake(name, check, function, words) for name, function, words in rows)
+    return tuple(Mistake(name, check, function, words)
+                 for name, function, words in rows)
 
 
 def _table(rows: int, width: int, seed: int, dtype=torch.float32, std: float = 1.0):
@@ -55,15 +56,15 @@ def _lookup_cases() -> list[tuple]:
 # --- what both lookups must do beside the numbers ----------------------------------
 
 _SILENT = ("silent-out-of-range",
-           "An id that is not in the table came back as numbers: yours answers for a row"
-           " that does not exist. A wrong id is a bug upstream, so let it raise.")
+           "An id that is not in the table came back as numbers: yours answers for a"
+           " row that does not exist. A wrong id is a bug upstream, so let it raise.")
 _CUT = ("cuts-the-gradient",
         "The numbers are right, but no gradient reaches the table, so it would never"
         " learn. Look for `.data`, `.detach()`, `torch.tensor(...)`, `.tolist()`,"
         " `.numpy()` or `torch.no_grad()`.")
 _DENSE = ("gradient-elsewhere",
-          "The numbers are right, but the gradient does not arrive where it should: each"
-          " use of a row should add to the gradient of that row, and to no other.")
+          "The numbers are right, but the gradient does not arrive where it should:"
+          " each use of a row should add to the gradient of that row, and to no other.")
 
 
 def _check_lookup(function: Callable, right: Callable, mistakes: tuple[Mistake, ...],
@@ -72,8 +73,10 @@ def _check_lookup(function: Callable, right: Callable, mistakes: tuple[Mistake, 
     said = judge(function, _lookup_cases(), right, mistakes, praise=praise)
     if not said:
         return said
-    return (_answers_unknown_ids(function, mistakes)
-            or _stops_gradients(function, factor) or said)
+    found = _answers_unknown_ids(function, mistakes)
+    if found is None:
+        found = _stops_gradients(function, factor)
+    return said if found is None else found
 
 
 def _answers_unknown_ids(function: Callable, mistakes: tuple[Mistake, ...]):
@@ -136,8 +139,8 @@ LOOKUP_MISTAKES = _mistakes(
     ("returns-the-one-hot", lambda table, ids: _one_hot(ids, table),
      "This is the one-hot matrix itself. It still has to be multiplied by the table."),
     ("columns-not-rows", lambda table, ids: table[:, ids],
-     "You select columns. The table is [vocab, d]: one row for each token, so the one-hot"
-     " matrix stands on the left."),
+     "You select columns. The table is [vocab, d]: one row for each token, so the"
+     " one-hot matrix stands on the left."),
     ("table-made-integer",
      lambda table, ids: (F.one_hot(ids, len(table)) @ table.long()).to(table.dtype),
      "`F.one_hot` gives integers, and you turned the table into integers to match it:"
@@ -148,8 +151,10 @@ LOOKUP_MISTAKES = _mistakes(
     ("counts-from-one", lambda table, ids: table[ids - 1],
      "Every row is that of the token before. Ids count from zero: id 0 is the first"
      " row."),
-    ("loses-the-order", lambda table, ids: table[ids.flatten().sort()[0].view(ids.shape)],
-     "The rows are right, but sorted by id. They should stand in the order of the ids."),
+    ("loses-the-order",
+     lambda table, ids: table[ids.flatten().sort()[0].view(ids.shape)],
+     "The rows are right, but sorted by id. They should stand in the order of the"
+     " ids."),
     ("flattens-the-batch", lambda table, ids: table[ids.flatten()],
      "The batch dimension is gone. Ids [batch, seq] give rows [batch, seq, d]."),
     ("first-id-only", lambda table, ids: table[ids[0]],
@@ -167,8 +172,8 @@ LOOKUP_MISTAKES = _mistakes(
 def check_scaled_embedding(function: Callable) -> Diagnosis:
     """Check ``f(table, ids)``: the selected rows times sqrt(d).
 
-    table [vocab, d], ids of any shape; wanted is [..., d] in the table's dtype. The root
-    may be taken in any precision and the rows may be selected in any way.
+    table [vocab, d], ids of any shape; wanted is [..., d] in the table's dtype. The
+    root may be taken in any precision, the rows may be selected in any way.
 
     >>> check_scaled_embedding(lambda table, ids: table[ids] / 2).status
     'wrong'
@@ -177,8 +182,8 @@ def check_scaled_embedding(function: Callable) -> Diagnosis:
         return table[ids] * math.sqrt(table.shape[1])
 
     return _check_lookup(function, right, SCALE_MISTAKES, 2.0,
-                         "Right: one row for each id, times the square root of the vector"
-                         " size, in the table's dtype.")
+                         "Right: one row for each id, times the square root of the"
+                         " vector size, in the table's dtype.")
 
 
 def _root(table: torch.Tensor) -> float:
@@ -194,35 +199,35 @@ SCALE_MISTAKES = _mistakes(
     ("no-scale", lambda table, ids: table[ids],
      "These are the rows as they stand in the table. The factor is missing."),
     ("divides", lambda table, ids: table[ids] / _root(table),
-     "You divide where the embedding multiplies. Dividing by a root belongs to attention,"
-     " where a sum of many products has grown; here nothing was summed."),
+     "You divide where the embedding multiplies. Dividing by a root belongs to"
+     " attention, where a sum of many products has grown; here nothing was summed."),
     ("no-root", lambda table, ids: table[ids] * table.shape[1],
-     "Every number is too large by the same factor, and that factor grows with the width:"
-     " the root is missing, or it was applied twice."),
+     "Every number is too large by the same factor, and that factor grows with the"
+     " width: the root is missing, or it was applied twice."),
     ("root-of-vocabulary", lambda table, ids: table[ids] * math.sqrt(len(table)),
-     "Your factor changes with the number of rows. It should depend on the length of one"
-     " vector: `table.shape[1]`, not `table.shape[0]`."),
+     "Your factor changes with the number of rows. It should depend on the length of"
+     " one vector: `table.shape[1]`, not `table.shape[0]`."),
     ("root-of-sequence", lambda table, ids: table[ids] * math.sqrt(ids.shape[-1]),
      "Your factor changes with the number of tokens. A token's vector may not depend on"
      " how many others came along."),
     ("attention-scale", lambda table, ids: table[ids] * 64 ** -0.5,
-     "This is the 1/√d_head of attention, with a head of 64. The embedding uses the size"
-     " of the whole vector, and it multiplies."),
+     "This is the 1/√d_head of attention, with a head of 64. The embedding uses the"
+     " size of the whole vector, and it multiplies."),
     ("adds-the-scale", lambda table, ids: table[ids] + _root(table),
      "You add the factor. It multiplies."),
     ("normalises-the-rows", lambda table, ids: _unit(table[ids]),
-     "Every row comes out with length 1, so the table's own sizes are lost. The factor is"
-     " the same for all rows."),
+     "Every row comes out with length 1, so the table's own sizes are lost. The factor"
+     " is the same for all rows."),
     ("norm-instead-of-scale", lambda table, ids: _unit(table[ids]) * _root(table),
-     "Every row comes out with RMS 1: this is an RMSNorm. The factor does not look at the"
-     " row; a long row stays longer than a short one."),
+     "Every row comes out with RMS 1: this is an RMSNorm. The factor does not look at"
+     " the row; a long row stays longer than a short one."),
     ("divides-by-the-std", lambda table, ids: table[ids] / table.std(),
      "You measure the table and divide by its standard deviation. The factor comes from"
      " the width alone and does not change while the table learns."),
     ("table-made-integer",
      lambda table, ids: (table.long()[ids] * _root(table)).to(table.dtype),
-     "The fractions were thrown away on the way. Look for `.long()` or `.int()`: only the"
-     " ids are integers."),
+     "The fractions were thrown away on the way. Look for `.long()` or `.int()`: only"
+     " the ids are integers."),
     ("padding-row-zeroed",
      lambda table, ids: table[ids] * _root(table) * (ids != 0)[..., None],
      "The row of id 0 came out as zeros. Nobody said that id 0 is padding; here it is a"
@@ -241,12 +246,14 @@ SCALE_MISTAKES = _mistakes(
     ("precision-lost", lambda table, ids: (table.half()[ids] * _root(table))
      .to(table.dtype),
      "The numbers are close, but they went through a 16-bit type on the way."),
-    ("clamps-ids", lambda table, ids: table[ids.clamp(max=len(table) - 1)] * _root(table),
-     "An id that is too large got the last row, in silence. A wrong id is a bug upstream"
-     " (often a tokenizer with more tokens than the table has rows): let it raise."),
+    ("clamps-ids",
+     lambda table, ids: table[ids.clamp(max=len(table) - 1)] * _root(table),
+     "An id that is too large got the last row, in silence. A wrong id is a bug"
+     " upstream (often a tokenizer with more tokens than the table has rows): let it"
+     " raise."),
     ("wraps-ids", lambda table, ids: table[ids % len(table)] * _root(table),
-     "An id that is too large was wrapped round to a small one, in silence. A wrong id is"
-     " a bug upstream: let it raise."),
+     "An id that is too large was wrapped round to a small one, in silence. A wrong id"
+     " is a bug upstream: let it raise."),
     (_CUT[0], lambda table, ids: table.detach()[ids] * _root(table), _CUT[1]),
     ("changes-its-input", lambda table, ids: table.mul_(_root(table))[ids],
      "It scales the shared table in place."),
@@ -262,10 +269,10 @@ def check_rounded_scale(function: Callable) -> Diagnosis:
     'not-rounded'
     """
     cases = [(512, torch.bfloat16), (7168, torch.bfloat16), (3072, torch.float16),
-             (771, torch.bfloat16), (771, torch.float16), (100, torch.float32)]
+             (363, torch.bfloat16), (2049, torch.float16), (100, torch.float32)]
     return judge(function, cases, _rounded_root, DTYPE_MISTAKES, tolerance=1e-12,
-                 praise="Right: the factor is rounded once, to the dtype of the table, so"
-                        " it is part of the model's definition.")
+                 praise="Right: the factor is rounded once, to the dtype of the table,"
+                        " so it is part of the model's definition.")
 
 
 def _rounded_root(d_model: int, dtype: torch.dtype) -> float:
@@ -285,7 +292,8 @@ DTYPE_MISTAKES = _mistakes(
      "This is the root at full precision. A table in a 16-bit type multiplies by the"
      " nearest number which that type has."),
     ("whole-number", lambda d_model, dtype: float(round(math.sqrt(d_model))),
-     "You round to a whole number. The 16-bit types have fractions, only fewer of them."),
+     "You round to a whole number. The 16-bit types have fractions, only fewer of"
+     " them."),
     ("cuts-off", _truncated_root,
      "You always round towards zero. Conversion takes the nearest number, above or"
      " below."),
@@ -294,9 +302,10 @@ DTYPE_MISTAKES = _mistakes(
     ("always-float16", lambda d_model, dtype: _rounded_root(d_model, torch.float16),
      "You round to float16 whatever is asked. Use the dtype that was given."),
     ("rounds-the-width",
-     lambda d_model, dtype: _rounded_root(torch.tensor(d_model).to(dtype).item(), dtype),
-     "You round the width before the root is taken, and the root once more. Take the root"
-     " at full precision, then round once."),
+     lambda d_model, dtype: _rounded_root(
+         torch.tensor(d_model).to(dtype).item(), dtype),
+     "You round the width before the root is taken, and the root once more. Take the"
+     " root at full precision, then round once."),
 )
 
 
@@ -315,8 +324,8 @@ def check_convert_table(function: Callable) -> Diagnosis:
     cases = [(_table(5, 4, 10),), (_table(7, 12, 11),),
              (_table(6, 6, 12, torch.float64),)]
     return judge(function, cases, lambda table: table / _root(table), CONVERT_MISTAKES,
-                 praise="Right: both models now give the same inputs and the same logits."
-                        " They are one function, stored in two sizes.")
+                 praise="Right: both models now give the same inputs and the same"
+                        " logits. They are one function, stored in two sizes.")
 
 
 CONVERT_MISTAKES = _mistakes(
@@ -324,14 +333,14 @@ CONVERT_MISTAKES = _mistakes(
     ("unchanged", lambda table: table.clone(),
      "The table is unchanged, so the new model's inputs are √d times too large."),
     ("multiplies", lambda table: table * _root(table),
-     "Wrong way round: the new model multiplies by √d itself, so its stored rows must be"
-     " smaller than T5's, not larger."),
+     "Wrong way round: the new model multiplies by √d itself, so its stored rows must"
+     " be smaller than T5's, not larger."),
     ("no-root", lambda table: table / table.shape[1],
      "You divide by d. Try it on one row: which factor do the new model's inputs get"
      " back?"),
     ("root-of-vocabulary", lambda table: table / math.sqrt(len(table)),
-     "Your factor changes with the number of rows. It should depend on the length of one"
-     " vector."),
+     "Your factor changes with the number of rows. It should depend on the length of"
+     " one vector."),
     ("normalises-the-rows", _unit,
      "Every row comes out with length 1. Then long and short rows look alike, and the"
      " model is another function."),
@@ -362,7 +371,8 @@ def check_tied_logits(function: Callable) -> Diagnosis:
              (_table(6, 8, 22).view(2, 3, 8), _table(5, 8, 23)),
              (_table(4, 4, 24, torch.float64), _table(4, 4, 25, torch.float64)),
              (_table(0, 5, 26), _table(3, 5, 27))]
-    said = judge(function, cases, lambda hidden, table: hidden @ table.T, LOGIT_MISTAKES,
+    said = judge(function, cases, lambda hidden, table: hidden @ table.T,
+                 LOGIT_MISTAKES,
                  praise="Right: one logit for each row of the table, a dot product each,"
                         " and the gradient reaches the shared tensor.")
     if not said:
@@ -376,16 +386,16 @@ def check_tied_logits(function: Callable) -> Diagnosis:
 
 _HEAD_CUT = (
     "cuts-the-gradient",
-    "The numbers are right, but the head would not learn: no gradient reaches the shared"
-    " table (or the hidden vectors). A copy, `.data`, `.detach()` or a new Parameter is"
-    " not tied.")
+    "The numbers are right, but the head would not learn: no gradient reaches the"
+    " shared table (or the hidden vectors). A copy, `.data`, `.detach()` or a new"
+    " Parameter is not tied.")
 LOGIT_MISTAKES = _mistakes(
     "check_tied_logits",
     ("scales-again", lambda hidden, table: hidden @ table.T * _root(table),
      "Your logits are multiplied by √d. That factor belongs to the way in only."),
     ("t5-scale", lambda hidden, table: hidden @ table.T / _root(table),
-     "Your logits are divided by √d. T5 and PaLM do that, and do not multiply on the way"
-     " in; this head has no factor."),
+     "Your logits are divided by √d. T5 and PaLM do that, and do not multiply on the"
+     " way in; this head has no factor."),
     ("transposed", lambda hidden, table: (hidden @ table.T).transpose(-1, -2),
      "The last two dimensions have changed places. Wanted is one row of logits for each"
      " hidden vector: [..., vocab]."),
@@ -396,13 +406,13 @@ LOGIT_MISTAKES = _mistakes(
      "These are logarithms of probabilities. The head returns logits; the loss applies"
      " the softmax itself."),
     ("cosines", lambda hidden, table: _unit(hidden) @ _unit(table).T,
-     "All your numbers lie between -1 and 1: you divide by the lengths. A logit is a dot"
-     " product, and the length of a row counts."),
+     "All your numbers lie between -1 and 1: you divide by the lengths. A logit is a"
+     " dot product, and the length of a row counts."),
     ("uses-the-columns", lambda hidden, table: hidden @ table[:table.shape[1]]
      if len(table) >= table.shape[1] else hidden @ F.pad(
          table, (0, 0, 0, table.shape[1] - len(table))),
-     "You multiply by the table as it stands. Each logit belongs to one row, so the table"
-     " has to be transposed."),
+     "You multiply by the table as it stands. Each logit belongs to one row, so the"
+     " table has to be transposed."),
     (_HEAD_CUT[0], lambda hidden, table: hidden @ table.detach().T, _HEAD_CUT[1]),
     ("changes-its-input", lambda hidden, table: hidden.mul_(2) @ table.T / 2,
      "It writes into the hidden vectors."),
@@ -423,11 +433,11 @@ def check_tied_gradient(function: Callable) -> Diagnosis:
     def double(rows, width, seed):
         return _table(rows, width, seed, torch.float64, std=0.5)
 
-    cases = [(double(2, 2, 30), 0, 1), (double(4, 9, 31), 2, 0), (double(5, 3, 32), 1, 1),
-             (_table(6, 4, 33, std=0.5), 5, 3)]
+    cases = [(double(2, 2, 30), 0, 1), (double(4, 9, 31), 2, 0),
+             (double(5, 3, 32), 1, 1), (_table(6, 4, 33, std=0.5), 5, 3)]
     return judge(function, cases, tied_gradient, GRADIENT_MISTAKES,
-                 praise="Right: the row of the input learns from both paths, every other"
-                        " row from the head alone, and one tensor gets the sum.")
+                 praise="Right: the row of the input learns from both paths, every"
+                        " other row from the head alone, and one tensor gets the sum.")
 
 
 def tied_gradient(table: torch.Tensor, token: int, target: int, *, lookup: float = 1.0,
@@ -471,11 +481,11 @@ def _only_one_row(table, token, target):
 GRADIENT_MISTAKES = _mistakes(
     "check_tied_gradient",
     ("head-path-only", lambda *given: tied_gradient(*given, lookup=0.0),
-     "This is the gradient of the table as a head. The same tensor was also looked up to"
-     " make the hidden vector; that path adds to the row of the input token."),
+     "This is the gradient of the table as a head. The same tensor was also looked up"
+     " to make the hidden vector; that path adds to the row of the input token."),
     ("lookup-path-only", lambda *given: tied_gradient(*given, head=0.0),
-     "This is the gradient through the lookup. The same tensor also made the logits; that"
-     " path adds to every row."),
+     "This is the gradient through the lookup. The same tensor also made the logits;"
+     " that path adds to every row."),
     ("average-of-the-paths", lambda *given: tied_gradient(*given, lookup=0.5, head=0.5),
      "You take the mean of the two paths. Gradients of several uses add."),
     ("difference-of-the-paths", lambda *given: tied_gradient(*given, head=-1.0),
@@ -484,16 +494,16 @@ GRADIENT_MISTAKES = _mistakes(
      "The lookup path lacks the factor √d: hidden is √d times the row, so the row feels"
      " √d times the gradient of hidden."),
     ("uphill", lambda *given: -tied_gradient(*given),
-     "Every sign is turned round. This is the step that the optimiser will take, not the"
-     " gradient."),
+     "Every sign is turned round. This is the step that the optimiser will take, not"
+     " the gradient."),
     ("forgets-the-target", _probabilities_only,
      "You use the probabilities themselves. The gradient of the logits is probabilities"
      " minus the one-hot target, so it adds up to zero."),
     ("no-scale", _unscaled,
      "This is the gradient of a model without √d. Here hidden is √d times the row."),
     ("only-the-token-row", _only_one_row,
-     "Only the row of the input token has a gradient. As a head, the table is used whole:"
-     " every row gets some, the target's most of all."),
+     "Only the row of the input token has a gradient. As a head, the table is used"
+     " whole: every row gets some, the target's most of all."),
     ("transposed", lambda *given: tied_gradient(*given).T,
      "The gradient is transposed. It has the shape of the table, [vocab, d]."),
 )
@@ -513,23 +523,23 @@ def check_own_token_logit(function: Callable) -> Diagnosis:
     cases = [(512, 0.02), (64, 0.05), (2048, 0.01), (300, 1.0)]
     return judge(function, cases, lambda d_model, init_std: d_model * init_std,
                  OWN_LOGIT_MISTAKES, tolerance=0.02,
-                 praise="Right: the norm gives the vector the length √d, its own row has"
-                        " the length std·√d, and the two point the same way.")
+                 praise="Right: the norm gives the vector the length √d, its own row"
+                        " has the length std·√d, and the two point the same way.")
 
 
 OWN_LOGIT_MISTAKES = _mistakes(
     "check_own_token_logit",
     ("another-tokens-logit", lambda d_model, init_std: init_std * math.sqrt(d_model),
-     "This is the typical size of the other tokens' logits: sums of products with random"
-     " signs grow with √d. The own row has no random signs."),
+     "This is the typical size of the other tokens' logits: sums of products with"
+     " random signs grow with √d. The own row has no random signs."),
     ("forgets-the-norm", lambda d_model, init_std: init_std ** 2 * d_model ** 1.5,
      "This is the logit without the RMSNorm. The norm takes the vector's own size away,"
      " so init_std enters once, not twice."),
     ("no-norm-no-scale", lambda d_model, init_std: init_std ** 2 * d_model,
      "This is the row times itself, without factor and without norm."),
     ("forgets-the-head", lambda d_model, init_std: float(d_model),
-     "This is the squared length of the normed vector. The logit is its dot product with"
-     " the row as it stands in the table."),
+     "This is the squared length of the normed vector. The logit is its dot product"
+     " with the row as it stands in the table."),
     ("norm-twice", lambda d_model, init_std: math.sqrt(d_model),
      "You norm the row of the head to length 1 as well. The head uses the table as it"
      " is."),

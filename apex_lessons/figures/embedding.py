@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -23,14 +24,18 @@ WIDTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 APEX_STD = 0.02
 
 
+def seeded(seed: int) -> torch.Generator:
+    """A generator on the CPU, so that numbers do not depend on the machine."""
+    return torch.Generator().manual_seed(seed)
+
+
 def random_table(rows: int, width: int, std: float, seed: int = 0) -> torch.Tensor:
-    """A table drawn from N(0, std²) on the CPU, the same one for the same seed.
+    """A table drawn from N(0, std²), the same one for the same seed.
 
     >>> random_table(3, 4, 0.02).shape
     torch.Size([3, 4])
     """
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(rows, width, generator=generator) * std  # [rows, width]
+    return torch.randn(rows, width, generator=seeded(seed)) * std  # [rows, width]
 
 
 def root_mean_square(x: torch.Tensor) -> float:
@@ -91,15 +96,16 @@ def describe_lookup(table: torch.Tensor, ids: torch.Tensor) -> str:
 
 
 def heat_map(axis, values: torch.Tensor, title: str, *, row_labels=(), column_labels=(),
-             decimals: int = 2, limit: float | None = None) -> None:
-    """A matrix as coloured cells with its numbers written in: blue +, orange −."""
+             decimals: int = 2, limit: float | None = None, font: float = 9) -> None:
+    """A matrix as coloured cells with its numbers in them: purple +, orange −."""
     limit = limit or values.abs().max().item() or 1.0
-    axis.imshow(values, cmap="PuOr", vmin=-1.6 * limit, vmax=1.6 * limit, aspect="auto")
-    for row, numbers in enumerate(values.tolist()):
+    axis.imshow(values, cmap="PuOr", vmin=-2 * limit, vmax=2 * limit, aspect="auto")
+    decimals = decimals if (values % 1).any() else 0
+    for row, numbers in enumerate(rounded_rows(values, decimals)):
         for column, number in enumerate(numbers):
-            text = f"{number:.{decimals}f}" if number % 1 else f"{number:.0f}"
-            axis.text(column, row, text.replace("-", "−"), ha="center", va="center",
-                      fontsize=9, color=INK)
+            text = f"{number:.{decimals}f}".replace("-", "−")
+            axis.text(column, row, text, ha="center", va="center", fontsize=font,
+                      color=INK)
     axis.set_title(title, fontsize=10, color=INK)
     axis.set_xticks(range(values.shape[1]), column_labels or [""] * values.shape[1])
     axis.set_yticks(range(len(values)), row_labels or [""] * len(values))
@@ -136,13 +142,13 @@ def scales_by_width(widths: Sequence[int] = WIDTHS) -> dict[str, list[tuple]]:
                         for width in widths] for init in INITS}
 
 
+@cache
 def measured_sizes(width: int, std: float) -> tuple[float, float]:
     """RMS of a random table and of what ``ScaledEmbedding`` makes of all its rows."""
     rows = NUMBERS_DRAWN // width
-    layer = ScaledEmbedding(rows, width, init_std=std)
-    with torch.no_grad():
-        layer.weight.copy_(random_table(rows, width, std))  # [rows, width]
-        return root_mean_square(layer.weight), root_mean_square(layer(torch.arange(rows)))
+    layer = ScaledEmbedding(rows, width, init_std=std, generator=seeded(0))
+    scaled = layer(torch.arange(rows))  # [rows, width]
+    return root_mean_square(layer.weight), root_mean_square(scaled)
 
 
 def scale_by_width(widths: Sequence[int] = WIDTHS):
@@ -161,7 +167,7 @@ def scale_by_width(widths: Sequence[int] = WIDTHS):
         axis.set_title(title, fontsize=11, color=INK)
         axis.axvline(2500, color=INK, lw=0.8, ls=":")
     axes[0].set_ylabel("size of one number (RMS)")
-    axes[0].legend(fontsize=9, loc="upper left", frameon=False, bbox_to_anchor=(0, 0.92))
+    axes[0].legend(fontsize=9, loc="upper left", frameon=False)
     axes[0].annotate("d = 2500:\n1/√d = 0.02", (2500, 0.02), (900, 0.055), fontsize=9,
                      arrowprops={"arrowstyle": "-", "color": INK})
     axes[1].annotate("d = 2500:\n0.02 × √d = 1", (2500, 1.0), (600, 3.0), fontsize=9,
@@ -175,6 +181,13 @@ def log_widths(axis, widths: Sequence[int]) -> None:
     axis.set_xticks(list(widths), [str(width) for width in widths], rotation=35)
     axis.set_xlabel("vector size d")
     axis.minorticks_off()
+
+
+def written_log_axis(axis, ticks: Sequence[float]) -> None:
+    """A logarithmic y axis whose ticks are written as plain numbers."""
+    axis.set_yscale("log")
+    axis.minorticks_off()
+    axis.set_yticks(list(ticks), [f"{tick:g}" for tick in ticks])
 
 
 def describe_scale_by_width(widths: Sequence[int] = WIDTHS) -> str:
@@ -206,7 +219,7 @@ class Convention(NamedTuple):
         return factor * width ** (power + self.on_the_way_in)
 
     def logit_size(self, width: float) -> float:
-        """Std of the logits of a hidden vector of RMS 1 that knows nothing of the row."""
+        """Std of the logits that a random hidden vector of RMS 1 gets."""
         factor, power = self.std
         return factor * width ** (power + self.on_the_way_out + 0.5)
 
@@ -221,11 +234,11 @@ CONVENTIONS = (
 
 
 def conventions(widths: tuple[int, int] = (512, 7168)):
-    """Each convention as a point: size at the input, size of the logits at the start."""
-    figure, axis = new_figure(7.2, 4.6)
-    axis.plot([0.01, 200], [0.01, 200], color=INK, lw=0.8, ls="--")
-    axis.text(0.19, 0.125, "a factor √d between the two uses:\nthe sizes are equal",
-              fontsize=9, rotation=0, color=INK)
+    """Each convention as a point: size at the input, size of the first logits."""
+    figure, axis = new_figure(7.2, 4.4)
+    axis.plot([0.01, 200], [0.01, 200], color=INK, lw=0.8, ls="--", zorder=1)
+    axis.text(0.55, 0.04, "dashed: a factor √d stands between\nthe two uses of the"
+              " table, so both\nsizes are the same number", fontsize=9, color=INK)
     for at, (rule, color, marker) in enumerate(zip(CONVENTIONS, PALETTE, MARKERS)):
         x = [rule.input_size(width) for width in widths]
         y = [rule.logit_size(width) for width in widths]
@@ -262,17 +275,21 @@ def tied_loss(weight: torch.Tensor, ids: torch.Tensor, targets: torch.Tensor,
     return F.cross_entropy(logits, targets)
 
 
-def one_step(weight: torch.Tensor, on_the_way_in: float, on_the_way_out: float,
-             optimiser: type, rate: float) -> torch.Tensor:
-    """The table after one optimiser step on three made-up pairs of tokens."""
+def first_move(weight: torch.Tensor, on_the_way_in: float, on_the_way_out: float,
+               optimiser: str, rate: float) -> torch.Tensor:
+    """How the first step moves the table, on three made-up pairs of tokens.
+
+    SGD: -rate * gradient. Adam's first step: -rate * gradient / |gradient| (its two
+    averages start from this one gradient; its epsilon is left out).
+    """
     table = weight.clone().requires_grad_()  # [vocab, d]
     ids, targets = torch.tensor([3, 7, 1]), torch.tensor([7, 1, 4])
     tied_loss(table, ids, targets, on_the_way_in, on_the_way_out).backward()
-    optimiser([table], lr=rate).step()
-    return table.detach()
+    step = {"SGD": table.grad, "Adam": table.grad.sign()}[optimiser]
+    return -rate * step
 
 
-OPTIMISERS = {"SGD": torch.optim.SGD, "Adam": torch.optim.Adam}
+OPTIMISERS = {"SGD": 1.0, "Adam": 0.5}  # the ratio is d to this power
 
 
 def step_ratios(widths: Sequence[int] = (16, 64, 256, 1024)) -> dict[str, list[float]]:
@@ -285,10 +302,9 @@ def step_ratios(widths: Sequence[int] = (16, 64, 256, 1024)) -> dict[str, list[f
     for width in widths:
         table = random_table(12, width, width ** -0.5).double()  # [vocab, d]
         root = math.sqrt(width)
-        for name, optimiser in OPTIMISERS.items():
-            small = one_step(table, root, 1.0, optimiser, 1e-3) - table
-            large = (one_step(table * root, 1.0, 1 / root, optimiser, 1e-3)
-                     - table * root) / root
+        for name in OPTIMISERS:
+            small = first_move(table, root, 1.0, name, 1e-3)
+            large = first_move(table * root, 1.0, 1 / root, name, 1e-3) / root
             ratios[name].append((small.norm() / large.norm()).item())
     return ratios
 
@@ -296,10 +312,9 @@ def step_ratios(widths: Sequence[int] = (16, 64, 256, 1024)) -> dict[str, list[f
 def optimiser_step(widths: Sequence[int] = (16, 64, 256, 1024)):
     """One step at the same learning rate: the ratio of the two moves, against width."""
     figure, axis = new_figure(6.4, 3.6)
-    powers = {"SGD": 1.0, "Adam": 0.5}
     for (name, ratios), color, marker in zip(step_ratios(widths).items(), PALETTE,
                                              MARKERS):
-        axis.plot(widths, [width ** powers[name] for width in widths], color=color,
+        axis.plot(widths, [width ** OPTIMISERS[name] for width in widths], color=color,
                   lw=1.5, ls="-" if name == "SGD" else "--")
         axis.plot(widths, ratios, marker, color=color,
                   label=f"{name}: {'d' if name == 'SGD' else '√d'} times")
@@ -332,7 +347,7 @@ def sinusoids(length: int, width: int, base: float = 10_000.0) -> torch.Tensor:
 
 
 def position_shares(widths: Sequence[int] = WIDTHS) -> dict[str, list[float]]:
-    """Share of the squared length that is position, when sinusoids are added to rows."""
+    """Share of the squared length that is position, where sinusoids are added."""
     shares = {}
     for init in INITS[1:]:
         for words, power in ((", as drawn", 0.0), (", × √d", 0.5)):
@@ -346,7 +361,7 @@ def position_shares(widths: Sequence[int] = WIDTHS) -> dict[str, list[float]]:
 
 def position_share(widths: Sequence[int] = WIDTHS):
     """How much of an added-sinusoid input is position, with and without the factor."""
-    figure, axis = new_figure(7.2, 3.8)
+    figure, axis = new_figure(6.8, 3.8)
     for at, (name, shares) in enumerate(position_shares(widths).items()):
         color = PALETTE[1 + at // 2]
         axis.plot(widths, shares, color=color, ls=("-", "--")[at % 2],
@@ -354,7 +369,7 @@ def position_share(widths: Sequence[int] = WIDTHS):
     log_widths(axis, widths)
     axis.set_ylim(0, 1.05)
     axis.set_ylabel("share of the input\nthat is position")
-    axis.legend(fontsize=9, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axis.legend(fontsize=9, frameon=False, loc="lower left")
     return figure
 
 
@@ -377,7 +392,7 @@ class Depth(NamedTuple):
 
 def random_blocks(width: int, layers: int, heads: int, hidden: int, seed: int):
     """Weights of random pre-norm blocks, N(0, 0.02²), one sub-layer after the other."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
 
     def draw(rows, columns):
         return torch.randn(rows, columns, generator=generator) * APEX_STD
@@ -401,7 +416,8 @@ def feed_forward(x: torch.Tensor, w_gate, w_up, w_down) -> torch.Tensor:
     return (F.silu(x @ w_gate.T) * (x @ w_up.T)) @ w_down.T
 
 
-def stream_by_depth(factors: Sequence[float], *, width: int = 512, layers: int = 12,
+@cache
+def stream_by_depth(factors: tuple[float, ...], *, width: int = 512, layers: int = 12,
                     heads: int = 8, hidden: int = 1376, tokens: int = 32,
                     seed: int = 0) -> list[Depth]:
     """Follow the same tokens through the same random blocks, once for each factor.
@@ -433,12 +449,12 @@ def residual_by_depth(**sizes):
         axes[0].plot(steps, depth.kept, color=color, marker=marker, ms=4, label=name)
         axes[1].plot(steps, depth.stream, color=color, marker=marker, ms=4,
                      label=f"stream, {name}")
-        axes[1].plot(steps, depth.output, color=color, ls=":", lw=2,
-                     label=f"added by one sub-layer, {name}")
+        axes[1].plot(steps, depth.output, "x" if color == PALETTE[0] else "+", ms=6,
+                     color=color, label=f"added by one sub-layer, {name}")
     axes[0].set_ylabel("cosine with the token's own embedding")
     axes[0].set_ylim(0, 1.05)
     axes[1].set_ylabel("size (RMS)")
-    axes[1].set_yscale("log")
+    written_log_axis(axes[1], (0.02, 0.05, 0.1, 0.2, 0.5))
     for axis in axes:
         axis.set_xlabel("sub-layers passed (two a block)")
         axis.legend(fontsize=8, frameon=False)
@@ -446,13 +462,14 @@ def residual_by_depth(**sizes):
 
 
 def describe_residual_by_depth(**sizes) -> str:
-    """Start, first addition and what is left at the end, with and without the factor."""
+    """Start, first addition and what is left at the end, with and without × √d."""
     width = sizes.get("width", 512)
     words = []
     for name, depth in zip(("embedding × √d", "as drawn"),
                            stream_by_depth((math.sqrt(width), 1.0), **sizes)):
-        words.append(f"{name}: starts at {depth.stream[0]:.3f}, the first sub-layer adds"
-                     f" {depth.output[1]:.3f}; cosine at the end {depth.kept[-1]:.2f}")
+        words.append(f"{name}: starts at {depth.stream[0]:.3f}, the first sub-layer"
+                     f" adds {depth.output[1]:.3f}; cosine at the end"
+                     f" {depth.kept[-1]:.2f}")
     return "\n".join(words)
 
 
@@ -518,15 +535,14 @@ def expected_start(width: float, std: float, vocab: int) -> dict[str, float]:
             "blind": math.log(vocab) + spread ** 2 / 2, "uniform": math.log(vocab)}
 
 
+@cache
 def measured_start(width: int, std: float, vocab: int, tokens: int = 64,
                    seed: int = 0) -> dict[str, float]:
     """The same numbers from one random table and 64 of its tokens."""
-    table = random_table(vocab, width, std, seed)  # [vocab, d]
     ids = torch.arange(tokens)
     targets = ids + tokens  # other tokens
-    layer = ScaledEmbedding(vocab, width, init_std=std)
+    layer = ScaledEmbedding(vocab, width, init_std=std, generator=seeded(seed))
     with torch.no_grad():
-        layer.weight.copy_(table)
         logits = layer.logits(rms_norm(layer(ids)))  # [tokens, vocab]
         stranger = rms_norm(random_table(tokens, width, 1.0, seed + 1))  # [tokens, d]
         blind = F.cross_entropy(layer.logits(stranger), targets).item()
@@ -539,7 +555,7 @@ def measured_start(width: int, std: float, vocab: int, tokens: int = 64,
 
 def start_of_training(widths: Sequence[int] = WIDTHS, std: float = APEX_STD,
                       vocab: int = 1000):
-    """Own-token logit and initial loss against width: lines theory, markers measured."""
+    """Own-token logit and first loss against width: lines theory, markers measured."""
     figure, axes = new_figure(9.0, 3.8, columns=2)
     theory = [expected_start(width, std, vocab) for width in widths]
     measured = [measured_start(width, std, vocab) for width in widths]
@@ -555,7 +571,8 @@ def start_of_training(widths: Sequence[int] = WIDTHS, std: float = APEX_STD,
                              color=PALETTE[at])
     for axis, label in zip(axes, ("logit", "loss at the start (nats)")):
         log_widths(axis, widths)
-        axis.set_yscale("log")
+        written_log_axis(axis, (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if axis is axes[0]
+                         else (7, 10, 20, 50, 100))
         axis.set_ylabel(label)
         axis.legend(fontsize=9, frameon=False)
     return figure
@@ -592,14 +609,11 @@ def cosines(table: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
 
 def word_cosines(table: torch.Tensor, rows: Sequence[int], words: Sequence[str]):
     """A heat map of the cosines between words."""
-    values = cosines(table, rows)
-    side = 1.6 + 0.42 * len(words)
-    figure, axis = new_figure(side, side - 0.4)
-    heat_map(axis, values, "cosine between the rows of two words", row_labels=words,
-             column_labels=words, limit=1.0)
-    axis.tick_params(axis="x", rotation=60)
-    for text in axis.texts:
-        text.set_fontsize(7)
+    side = 1.2 + 0.46 * len(words)
+    figure, axis = new_figure(side + 0.6, side - 0.6)
+    heat_map(axis, cosines(table, rows), "cosine between the rows of two words",
+             row_labels=words, column_labels=words, limit=1.0, font=8)
+    axis.tick_params(axis="x", rotation=45)
     return figure
 
 
@@ -614,26 +628,27 @@ def describe_word_cosines(table: torch.Tensor, rows: Sequence[int],
 
 
 def trained_sizes(table: torch.Tensor, marks: dict[str, int]):
-    """Row sizes of a trained table beside those of two random ones of the same shape."""
+    """Row sizes of a trained table beside those of two random ones."""
     figure, axis = new_figure(7.4, 3.6)
     edges = torch.logspace(-2, 0.6, 120)
     tables = (("trained table", table), ("random, std 0.02", random_table(
         *table.shape, APEX_STD)), ("random, std 1", random_table(*table.shape, 1.0)))
     for (name, values), color, style in zip(tables, PALETTE, LINE_STYLES):
         sizes = row_sizes(values)
-        axis.hist(sizes.tolist(), bins=edges.tolist(), histtype="stepfilled", alpha=0.35,
-                  color=color)
+        axis.hist(sizes.tolist(), bins=edges.tolist(), histtype="stepfilled",
+                  alpha=0.35, color=color)
         axis.hist(sizes.tolist(), bins=edges.tolist(), histtype="step", color=color,
                   ls=style, label=name, lw=1.5)
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xlabel("size of a row (RMS)")
     axis.set_ylabel("rows per bin")
-    for at, (word, row) in enumerate(marks.items()):
+    for word, row in marks.items():
         size = row_sizes(table[[row]]).item()
-        axis.annotate(word, (size, 1), (size, 2.0 + 3.0 * (at % 2)), ha="center",
-                      fontsize=9, arrowprops={"arrowstyle": "-", "color": INK})
-    axis.legend(fontsize=9, frameon=False)
+        axis.axvline(size, ymax=0.9, color=INK, lw=0.8, ls=":")
+        axis.text(size, 0.91, word, ha="center", fontsize=9, color=INK,
+                  transform=axis.get_xaxis_transform())
+    axis.legend(fontsize=9, frameon=False, loc="center", bbox_to_anchor=(0.33, 0.65))
     return figure
 
 

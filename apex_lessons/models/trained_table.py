@@ -1,4 +1,4 @@
-"""A real trained embedding table, from the package ``wordllama`` (MIT), read offline."""
+"""A real trained embedding table, read offline from the package ``wordllama`` (MIT)."""
 
 from __future__ import annotations
 
