@@ -8,6 +8,7 @@ come from a pure function beside it.
 from __future__ import annotations
 
 import base64
+import importlib
 import io
 
 from IPython.display import display
@@ -71,3 +72,10 @@ def show(figure: Figure, *, alt: str, numbers: str) -> None:
     display({"image/png": picture, "text/plain": f"[picture] {alt}"}, raw=True,
             metadata={"image/png": {"alt": alt, "width": width, "height": height}})
     print(numbers)
+
+
+def __getattr__(name: str):
+    """A lesson's pictures (``figures.rope``), imported when they are first asked for."""
+    if name in ("embedding", "norm", "rope", "yarn"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
