@@ -313,13 +313,15 @@ class RotaryEmbedding(nn.Module):
                dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
         """cos and sin [rows, P] of positions offset, offset + 1, ...; cached up to 2^20 rows."""
         end = whole_number("offset", offset, at_least=0) + rows
-        if end > MAX_CACHED_ROWS:
-            return self._computed(offset, end, device, dtype)
         key = (str(device), dtype)
-        if key not in self._tables or len(self._tables[key][0]) < end:
+        known = len(self._tables[key][0]) if key in self._tables else 0
+        # A lone far token is worked out by itself: it does not fill the cache.
+        if end > MAX_CACHED_ROWS or offset > max(2 * known, 4096):
+            return self._computed(offset, end, device, dtype)
+        if known < max(end, 1):
             # Growing by doubling keeps decoding linear in time.
-            size = max(64, 1 << (end - 1).bit_length()) if end else 64
-            self._tables[key] = self._computed(0, size, device, dtype)
+            self._tables[key] = self._computed(0, max(64, 1 << (end - 1).bit_length()),
+                                               device, dtype)
         cos, sin = self._tables[key]
         return cos[offset:end], sin[offset:end]
 

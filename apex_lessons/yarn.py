@@ -176,7 +176,7 @@ def llama3(head_dim: int, *, base: float, factor: float, trained_length: int,
 
 
 def longrope(head_dim: int, *, base: float, factor: float, trained_length: int,
-             factors: Sequence[float], attention_factor: float | None = None) -> ScaledFrequencies:
+             factors: Sequence[float] | Tensor, attention_factor: float | None = None) -> ScaledFrequencies:
     """LongRoPE: a divisor for each pair, found by search and shipped with the model.
 
     Formula: inv_freq'_i = inv_freq_i / factors_i;
@@ -193,7 +193,8 @@ def longrope(head_dim: int, *, base: float, factor: float, trained_length: int,
     trained_length = whole_number("trained_length", trained_length, at_least=2,
                                   hint="the attention factor divides by its logarithm")
     plain = inverse_frequencies(head_dim, base)
-    divisors = [real_number(f"factors[{i}]", value, above=0.0) for i, value in enumerate(factors)]
+    listed = factors.tolist() if isinstance(factors, Tensor) else factors
+    divisors = [real_number(f"factors[{i}]", value, above=0.0) for i, value in enumerate(listed)]
     if len(divisors) != len(plain):
         raise ValueError(f"factors has {len(divisors)} entries, head_dim {head_dim} has"
                          f" {len(plain)} pairs: give one divisor a pair")
