@@ -1,0 +1,702 @@
+"""Pictures of lesson 04: unseen angles, divisors, regimes, ramps, temperature.
+
+Every picture ``name(...)`` has its numbers in a pure function beside it and a
+``describe_name(...)`` that says them in a line or two of text. The running example is
+Llama 2 7B: head width 128, base 10,000, trained on 4,096 tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Wedge
+from torch import Tensor
+
+from apex_lessons import rope, yarn
+from apex_lessons.figures import FAINT, INK, LINE_STYLES, PALETTE, PAPER, new_figure
+
+BLUE, VERMILION, GREEN, PURPLE, AMBER, SKY = PALETTE[:6]
+REGIMES = ("unchanged", "blended", "divided")
+REGIME_COLOURS, REGIME_MARKERS = (BLUE, GREEN, VERMILION), ("o", "D", "s")
+HEAD_DIM, BASE, TRAINED = 128, 10_000.0, 4096
+SEED = 4
+
+
+class Released(NamedTuple):
+    """A released model's scaling, as its own settings give it.
+
+    ``inferred`` names the fields that no source states and that follow from another
+    (a width from the architecture, for instance). Lengths are tokens.
+    """
+
+    name: str
+    method: str  # "yarn" or "llama3"
+    head_dim: int
+    base: float
+    factor: float
+    trained_length: int
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    truncate: bool = True
+    inferred: tuple[str, ...] = ()
+
+    def scaled(self) -> yarn.ScaledFrequencies:
+        """The frequencies and the factor on cos and sin that these settings give."""
+        common = {"base": self.base, "factor": self.factor,
+                  "trained_length": self.trained_length}
+        if self.method == "llama3":
+            return yarn.llama3(self.head_dim, **common, high_freq_factor=self.beta_fast,
+                               low_freq_factor=self.beta_slow)
+        return yarn.yarn(self.head_dim, **common, beta_fast=self.beta_fast,
+                         beta_slow=self.beta_slow, truncate=self.truncate)
+
+
+def _line_up(axis, values: Sequence[float]) -> list[float]:
+    """Heights for labels at the right end of lines, in data units, none on another."""
+    order = sorted(range(len(values)), key=lambda index: values[index])
+    scale = axis.get_yscale() == "log"
+    low, high = (math.log(v) if scale else v for v in axis.get_ylim())
+    gap, places, last = (high - low) * 0.052, [0.0] * len(values), -math.inf
+    for index in order:
+        wanted = math.log(values[index]) if scale else values[index]
+        last = max(wanted, last + gap)
+        places[index] = math.exp(last) if scale else last
+    return places
+
+
+def label_lines(axis, lines: Sequence[tuple[float, str, str]], x: float) -> None:
+    """Write each line's name at its right end; ``lines`` are (height, text, colour)."""
+    heights = _line_up(axis, [line[0] for line in lines])
+    for height, (_, text, colour) in zip(heights, lines):
+        axis.annotate(text, (x, height), xytext=(7, 0), textcoords="offset points",
+                      color=colour, fontsize=9, va="center", annotation_clip=False)
+
+
+# ------------------------------------------------------------------- angles never seen
+def angle_gaps(trained: Tensor, new: Tensor, trained_length: int,
+               length: int) -> Tensor:
+    """How far, at most, a new angle lies from every trained one, for each pair.
+
+    Measured: all angles ``m * trained`` of m < trained_length and all ``m * new`` of
+    m < length, around the circle. Returns float64 [pairs], in degrees (0 to 180).
+
+    >>> slow = torch.tensor([1e-4], dtype=torch.float64)
+    >>> round(angle_gaps(slow, slow, 100, 400).item(), 2)  # 300 steps of 1e-4 radians
+    1.72
+    """
+    turn = 2 * math.pi
+    seen = trained[:, None] * torch.arange(trained_length)  # [pairs, trained_length]
+    met = (new[:, None] * torch.arange(length)) % turn  # [pairs, length]
+    seen = (seen % turn).sort(dim=-1).values
+    above = torch.searchsorted(seen, met)
+    after = seen.gather(-1, above % trained_length)
+    before = seen.gather(-1, (above - 1) % trained_length)
+    nearest = torch.minimum((after - met) % turn, (met - before) % turn)
+    return nearest.amax(-1).rad2deg()
+
+
+def _three_ways(factor: float) -> dict[str, Tensor]:
+    common = {"base": BASE, "factor": factor}
+    return {"nothing changed": rope.inverse_frequencies(HEAD_DIM, BASE),
+            "position interpolation":
+                yarn.position_interpolation(HEAD_DIM, **common).inv_freq,
+            "YaRN": yarn.yarn(HEAD_DIM, **common, trained_length=TRAINED).inv_freq}
+
+
+def unseen_angles(factor: int = 4) -> Figure:
+    """For each pair, the largest distance of a new angle from all trained angles."""
+    figure, axis = new_figure(8.2, 3.9)
+    plain = rope.inverse_frequencies(HEAD_DIM, BASE)
+    styles = zip((VERMILION, PURPLE, BLUE), ("s", "^", "o"))
+    for (name, new), (colour, marker) in zip(_three_ways(factor).items(), styles):
+        gaps = angle_gaps(plain, new, TRAINED, factor * TRAINED)
+        axis.plot(gaps, marker, color=colour, markersize=4.5, label=name)
+    turns = yarn.rotations(plain, TRAINED)
+    first = int((turns >= 1).sum())
+    axis.axvspan(first - 0.5, HEAD_DIM / 2, color=VERMILION, alpha=0.08, linewidth=0)
+    axis.text(first, 260, "never finish a turn in training", color=INK, fontsize=9,
+              va="center")
+    axis.set(yscale="log", ylim=(1e-3, 400), xlim=(-1, HEAD_DIM / 2), xlabel="pair i",
+             ylabel="farthest new angle (degrees)",
+             title=f"Trained on {TRAINED:,} tokens, reading {factor * TRAINED:,}: "
+                   "how far from any trained angle?")
+    axis.legend(loc="upper left", frameon=False, fontsize=9)
+    _rotation_axis(axis)
+    return figure
+
+
+def describe_unseen_angles(factor: int = 4) -> str:
+    """The largest gap among fast and among slow pairs, for the three ways."""
+    plain = rope.inverse_frequencies(HEAD_DIM, BASE)
+    slow = yarn.rotations(plain, TRAINED) < 1
+    lines = [f"{int(slow.sum())} of {len(plain)} pairs never finish a turn in "
+             f"{TRAINED:,} tokens"]
+    for name, new in _three_ways(factor).items():
+        gaps = angle_gaps(plain, new, TRAINED, factor * TRAINED)
+        lines.append(f"{name}: farthest new angle {gaps[slow].max():.2f} degrees among "
+                     f"those, {gaps[~slow].max():.2f} among the others")
+    return "\n".join(lines)
+
+
+def _rotation_axis(axis, head_dim: int = HEAD_DIM, base: float = BASE,
+                   trained_length: int = TRAINED) -> None:
+    """A second axis on top: turns of each pair in the trained length."""
+    top = axis.secondary_xaxis("top")
+    ticks = [turns for turns in (300, 100, 32, 10, 3, 1, 0.3, 0.1)
+             if -0.5 < yarn.pair_at_rotations(turns, head_dim, base, trained_length)
+             < head_dim / 2]
+    top.set_xticks([yarn.pair_at_rotations(turns, head_dim, base, trained_length)
+                    for turns in ticks], [f"{turns:g}" for turns in ticks])
+    top.set_xlabel("turns in the trained length", fontsize=9)
+    top.tick_params(labelsize=8, colors=INK)
+
+
+DIALS = (0, 20, 40, 50, 63)
+
+
+def arcs(pairs: Sequence[int], factor: float = 4.0) -> list[dict]:
+    """What each pair's hand covers, in turns, in training and when reading further.
+
+    One dict a pair: ``trained`` turns in training, and for each of three ways the
+    ``reach`` (turns in factor times as many tokens) and ``step`` (degrees per token).
+
+    >>> round(arcs([63])[0]["trained"], 3)
+    0.075
+    """
+    plain = rope.inverse_frequencies(HEAD_DIM, BASE)
+    rows = []
+    for pair in pairs:
+        row = {"pair": pair, "trained": (TRAINED * plain[pair] / (2 * math.pi)).item()}
+        for name, new in _three_ways(factor).items():
+            reach = factor * TRAINED * new[pair] / (2 * math.pi)
+            row[name] = {"reach": reach.item(), "step": new[pair].rad2deg().item()}
+        rows.append(row)
+    return rows
+
+
+def clock_arcs(pairs: Sequence[int] = DIALS, factor: float = 4.0) -> Figure:
+    """The part of the dial each pair reaches: trained, and new, for three ways."""
+    ways = list(_three_ways(factor))
+    figure, axes = new_figure(8.4, 5.4, columns=len(pairs), rows=len(ways))
+    for column, row in enumerate(arcs(pairs, factor)):
+        for line, way in enumerate(ways):
+            axis = axes[line][column]
+            _draw_arc(axis, row["trained"], row[way]["reach"], row[way]["step"])
+            if line == 0:
+                axis.set_title(f"pair {row['pair']}\n{row['trained']:.3g} turns",
+                               fontsize=10)
+            if column == 0:
+                axis.text(-1.45, 0, way.replace(" ", "\n"), ha="right", va="center",
+                          fontsize=9.5, color=INK)
+    keys = [Line2D([], [], color=BLUE, linewidth=6, label="angles met in training"),
+            Line2D([], [], color=VERMILION, linewidth=6, label="met the first time"),
+            Line2D([], [], color=INK, linewidth=2, label="turn per token (degrees)")]
+    figure.legend(handles=keys, loc="outside lower center", ncols=3, frameon=False,
+                  fontsize=9)
+    return figure
+
+
+def _draw_arc(axis, trained: float, reach: float, step: float) -> None:
+    axis.set_aspect("equal")
+    axis.grid(False)
+    axis.spines[:].set_visible(False)
+    axis.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), xticks=[], yticks=[])
+    axis.add_patch(Wedge((0, 0), 1, 0, 360, width=0.26, facecolor=FAINT, alpha=0.55))
+    seen, end = min(trained, 1.0), min(reach, 1.0)
+    # a slow pair under interpolation reaches exactly as far as in training
+    axis.add_patch(Wedge((0, 0), 1, 0, 360 * min(seen, end), width=0.26,
+                         facecolor=BLUE))
+    if end > seen + 1e-9:
+        axis.add_patch(Wedge((0, 0), 1, 360 * seen, 360 * end, width=0.26,
+                             facecolor=VERMILION, hatch="////", edgecolor=PAPER,
+                             linewidth=0))
+    x, y = math.cos(math.radians(step)), math.sin(math.radians(step))
+    axis.plot([0, 0.7], [0, 0], color=FAINT, linewidth=1.5)
+    axis.plot([0, 0.7 * x], [0, 0.7 * y], color=INK, linewidth=2)
+    axis.text(0, -0.36, f"{step:.3g}°", ha="center", fontsize=8.5, color=INK)
+
+
+def describe_clock_arcs(pairs: Sequence[int] = DIALS, factor: float = 4.0) -> str:
+    """For each pair: turns in training, new share of the dial, degrees per token."""
+    lines = []
+    for row in arcs(pairs, factor):
+        said = [f"{way} {_new_share(row['trained'], row[way]['reach']):.0%} new and "
+                f"{row[way]['step']:.4g}° a token" for way in _three_ways(factor)]
+        lines.append(f"pair {row['pair']} ({row['trained']:.3g} turns): "
+                     + "; ".join(said))
+    return "\n".join(lines)
+
+
+def _new_share(trained: float, reach: float) -> float:
+    return max(min(reach, 1.0) - min(trained, 1.0), 0.0)
+
+
+# ----------------------------------------------------------------- divisors by method
+def divisors(scaled: Tensor, plain: Tensor) -> Tensor:
+    """By what number each pair's frequency is divided: inf where it stands still."""
+    return plain / scaled
+
+
+def methods(factor: float = 32.0, *, head_dim: int = HEAD_DIM, base: float = BASE,
+            trained_length: int = TRAINED) -> dict[str, Tensor]:
+    """The divisor of every pair under each method, float64 [head_dim/2].
+
+    "dynamic NTK" is taken where the text is a quarter of the way there, with a factor
+    of 1 in its formula, so that its stretch is length / trained_length.
+
+    >>> {name: round(d[-1].item(), 2) for name, d in methods(8.0).items()}["NTK-aware"]
+    8.0
+    """
+    common = {"base": base, "factor": factor}
+    known = {**common, "trained_length": trained_length}
+    reached = max(int(factor * trained_length / 4), trained_length)
+    scaled = {
+        "position interpolation": yarn.position_interpolation(head_dim, **common),
+        "NTK-aware": yarn.ntk_aware(head_dim, **common),
+        f"dynamic NTK at {reached:,} tokens": yarn.dynamic_ntk(
+            head_dim, base=base, factor=1.0, trained_length=trained_length,
+            length=reached),
+        "NTK-by-parts, YaRN": yarn.ntk_by_parts(head_dim, **known),
+        "Llama 3": yarn.llama3(head_dim, **known),
+        "proportional: 25% turn, the rest stands still": yarn.proportional(
+            head_dim, base=base, partial_rotary_factor=0.25),
+    }
+    plain = rope.inverse_frequencies(head_dim, base)
+    return {name: divisors(value.inv_freq, plain) for name, value in scaled.items()}
+
+
+def divisors_by_pair(factor: float = 32.0, longrope: Sequence[float] | None = None,
+                     printed: bool = False) -> Figure:
+    """Every method on one axis: the number each pair's frequency is divided by.
+
+    ``longrope``: a list of divisors of a model with the same base and trained length;
+    its pairs are put where their frequency belongs. ``printed`` adds APEX-1's rule.
+    """
+    figure, axis = new_figure(8.8, 5.2)
+    top = 3.4 * max(factor, 2)
+    axis.set(yscale="log", ylim=(0.72, top), xlim=(-1, 63.6), xlabel="pair i",
+             ylabel="frequency divided by")
+    _shade_regimes(axis)
+    known = methods(factor)
+    for (name, values), look in zip(known.items(), METHOD_LOOKS, strict=True):
+        axis.plot(values.clamp(max=1e9), color=look.colour, linestyle=look.style,
+                  linewidth=look.width)
+        _name_line(axis, values.clamp(max=0.7 * top), name, look)
+    if longrope is not None:
+        where = np.arange(len(longrope)) * (HEAD_DIM / 2 / len(longrope))
+        axis.plot(where, longrope, ".", color=INK, markersize=5)
+        axis.annotate("LongRoPE, a released list", (44, longrope[-1]), xytext=(0, 7),
+                      textcoords="offset points", color=INK, fontsize=9)
+    if printed:
+        values = _printed(factor)
+        axis.step(range(len(values)), values, where="mid", color=VERMILION,
+                  linewidth=2.4, linestyle=(0, (5, 2)))
+        _name_line(axis, values, "the reference's rule", PRINTED_LOOK)
+    _rotation_axis(axis)
+    return figure
+
+
+class Look(NamedTuple):
+    """How a line is drawn and where its name stands: at a pair, moved by points."""
+
+    colour: str
+    style: str | tuple
+    width: float
+    pair: int
+    move: tuple[float, float]
+    side: str = "left"
+
+
+OLIVE, TEAL = "#7a6000", "#2b7fb0"
+METHOD_LOOKS = (
+    Look(PURPLE, "-", 1.8, 0, (0, 6)),
+    Look(AMBER, "--", 1.8, 21, (-6, 6), "right"),
+    Look(OLIVE, "-.", 1.8, 47, (4, -14)),
+    Look(BLUE, "-", 3.0, 25, (6, -8)),
+    Look(GREEN, (0, (6, 1.5)), 2.0, 40, (8, -8)),
+    Look(TEAL, ":", 2.2, 16, (5, 0)),
+)
+PRINTED_LOOK = Look(VERMILION, "--", 2.4, 16, (6, 6))
+
+
+def _name_line(axis, values: Tensor, name: str, look: Look) -> None:
+    axis.annotate(name, (look.pair, values[look.pair].item()), xytext=look.move,
+                  textcoords="offset points", color=look.colour, fontsize=9,
+                  ha=look.side, fontweight="bold" if look.width > 2.9 else "normal")
+
+
+def _printed(factor: float) -> Tensor:
+    rule = yarn.apex1(HEAD_DIM, base=BASE, factor=factor).inv_freq
+    return divisors(rule, rope.inverse_frequencies(HEAD_DIM, BASE))
+
+
+def _shade_regimes(axis) -> None:
+    fast, slow = (yarn.pair_at_rotations(turns, HEAD_DIM, BASE, TRAINED)
+                  for turns in (32, 1))
+    for start, end, colour, text in ((-1, fast, BLUE, "more than 32 turns"),
+                                     (fast, slow, GREEN, "32 to 1"),
+                                     (slow, 64, VERMILION, "less than one")):
+        axis.axvspan(start, end, color=colour, alpha=0.07, linewidth=0)
+        axis.text((start + end) / 2, 0.015, text, color=INK, fontsize=8.5, ha="center",
+                  transform=axis.get_xaxis_transform())
+
+
+def describe_divisors_by_pair(factor: float = 32.0,
+                              longrope: Sequence[float] | None = None,
+                              printed: bool = False) -> str:
+    """The divisors of pairs 0, 15, 31, 47 and 63 under each method."""
+    shown = (0, 15, 31, 47, 63)
+    rows = {name: [values[pair].item() for pair in shown]
+            for name, values in methods(factor).items()}
+    if longrope is not None:
+        last = len(longrope) - 1
+        rows["LongRoPE list"] = [longrope[round(pair * last / 63)] for pair in shown]
+    if printed:
+        rows["the reference's rule"] = [_printed(factor)[pair].item() for pair in shown]
+    lines = [f"divisor of pair {', '.join(map(str, shown))} at factor {factor:g}:"]
+    for name, values in rows.items():
+        said = ", ".join(f"{value:.4g}" if math.isfinite(value) else "stands still"
+                         for value in values)
+        lines.append(f"  {name}: {said}")
+    return "\n".join(lines)
+
+
+# ------------------------------------------------------------------------ the regimes
+def regime_counts(model: Released) -> tuple[int, int, int]:
+    """How many pairs of a model are unchanged, blended and divided by the factor.
+
+    >>> regime_counts(Released("Llama 2 128K", "yarn", 128, 10_000.0, 32.0, 4096))
+    (21, 25, 18)
+    """
+    plain = rope.inverse_frequencies(model.head_dim, model.base)
+    kinds = yarn.regimes(plain, model.scaled().inv_freq, model.factor)
+    return tuple(torch.bincount(kinds.long(), minlength=3).tolist())
+
+
+def three_regimes(models: Sequence[Released]) -> Figure:
+    """Every pair of every model by its turns in training, coloured by regime."""
+    figure, axis = new_figure(8.8, 1.3 + 0.46 * len(models))
+    for row, model in enumerate(models):
+        plain = rope.inverse_frequencies(model.head_dim, model.base)
+        turns = yarn.rotations(plain, model.trained_length)
+        kinds = yarn.regimes(plain, model.scaled().inv_freq, model.factor)
+        axis.axhline(row, color=FAINT, linewidth=0.8, zorder=0)
+        for kind, (colour, marker) in enumerate(zip(REGIME_COLOURS, REGIME_MARKERS)):
+            chosen = turns[kinds == kind]
+            axis.plot(chosen, torch.full_like(chosen, row), marker, color=colour,
+                      markersize=4.2, clip_on=False)
+        for beta in {model.beta_fast, model.beta_slow}:
+            axis.plot([beta, beta], [row - 0.33, row + 0.33], color=INK, linewidth=1.4)
+        counts = " / ".join(map(str, regime_counts(model)))
+        axis.text(1.015, row, counts, transform=axis.get_yaxis_transform(), color=INK,
+                  fontsize=9.5, va="center")
+    _label_regimes(figure, axis, models)
+    return figure
+
+
+def _label_regimes(figure, axis, models: Sequence[Released]) -> None:
+    axis.set_yticks(range(len(models)), [_model_label(model) for model in models])
+    axis.set(xscale="log", xlim=(8e3, 2e-3), ylim=(len(models) - 0.4, -0.6),
+             xlabel="turns in the trained length (fast pairs on the left)")
+    axis.grid(False, axis="y")
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    keys = [Line2D([], [], color=colour, marker=marker, linestyle="", label=name)
+            for name, colour, marker in zip(REGIMES, REGIME_COLOURS, REGIME_MARKERS)]
+    keys.append(Line2D([], [], color=INK, marker="|", linestyle="", markersize=12,
+                       label="the model's own cuts"))
+    figure.legend(handles=keys, loc="outside upper center", ncols=4, frameon=False,
+                  fontsize=9)
+
+
+def _model_label(model: Released) -> str:
+    star = "*" if model.inferred else ""
+    return f"{model.name}{star}\n{model.trained_length:,} × {model.factor:g}"
+
+
+def describe_three_regimes(models: Sequence[Released]) -> str:
+    """unchanged / blended / divided for each model, and what is inferred."""
+    lines = ["unchanged / blended / divided:"]
+    for model in models:
+        counts = " / ".join(map(str, regime_counts(model)))
+        note = f" (inferred: {', '.join(model.inferred)})" if model.inferred else ""
+        lines.append(f"  {model.name}: {counts}{note}")
+    return "\n".join(lines)
+
+
+# ------------------------------------------------------------------------ the two ramps
+def ramps(head_dim: int = HEAD_DIM, base: float = BASE,
+          trained_length: int = TRAINED) -> dict[str, Tensor]:
+    """How much of each pair is divided (0 to 1) under the three ramps in use.
+
+    >>> list(ramps())
+    ["everybody's code", 'code, not rounded', "the paper's equations"]
+    """
+    plain = rope.inverse_frequencies(head_dim, base)
+    known = (head_dim, base, trained_length)
+    return {"everybody's code": yarn.pair_ramp(*known),
+            "code, not rounded": yarn.pair_ramp(*known, truncate=False),
+            "the paper's equations": yarn.rotations_ramp(plain, trained_length, 32, 1)}
+
+
+def ramp_ratio(factor: float = 32.0, *, head_dim: int = HEAD_DIM, base: float = BASE,
+               trained_length: int = TRAINED) -> Tensor:
+    """Frequencies of the code over those of the paper, pair by pair.
+
+    >>> round(ramp_ratio().max().item(), 2)
+    3.96
+    """
+    settings = {"base": base, "factor": factor, "trained_length": trained_length}
+    code, paper = (yarn.ntk_by_parts(head_dim, **settings, ramp=ramp).inv_freq
+                   for ramp in ("pair", "rotations"))
+    return code / paper
+
+
+def two_ramps(factor: float = 32.0) -> Figure:
+    """The ramp of the code and of the paper, and the ratio of the frequencies."""
+    figure, (left, right) = new_figure(8.8, 3.8, columns=2)
+    styles = (("-", BLUE, 2.4), ("--", GREEN, 1.8), ("-.", VERMILION, 2.2))
+    for (name, share), (style, colour, width) in zip(ramps().items(), styles):
+        left.plot(share, linestyle=style, color=colour, linewidth=width, label=name)
+    left.set(xlabel="pair i", ylabel="share that is divided", xlim=(-1, 64))
+    left.legend(frameon=False, fontsize=9, loc="upper left")
+    _rotation_axis(left)
+    ratio = ramp_ratio(factor)
+    top = int(ratio.argmax())
+    right.plot(ratio, "o", color=BLUE, markersize=4)
+    right.annotate(f"pair {top}: {ratio[top]:.2f} times", (top, ratio[top].item()),
+                   xytext=(0, 7), textcoords="offset points", ha="center", fontsize=9,
+                   color=INK)
+    right.set(xlabel="pair i", ylabel="code's frequency / paper's", xlim=(-1, 64),
+              ylim=(0.85, 1.12 * ratio[top].item()))
+    _rotation_axis(right)
+    return figure
+
+
+def describe_two_ramps(factor: float = 32.0) -> str:
+    """The three ramps at three pairs, and where the frequencies differ most."""
+    ratio = ramp_ratio(factor)
+    top = int(ratio.argmax())
+    lines = [f"{name}: share divided at pairs 24, 32, 40: "
+             + ", ".join(f"{share[pair]:.3f}" for pair in (24, 32, 40))
+             for name, share in ramps().items()]
+    lines.append(f"the code's frequency is up to {ratio[top]:.2f} times the paper's, "
+                 f"at pair {top}")
+    return "\n".join(lines)
+
+
+# ------------------------------------------------------------------------- temperature
+def attention_entropy(length: int, multiplier: float, *, spread: float = 1.5,
+                      rows: int = 16) -> float:
+    """Entropy of softmax(multiplier * scores), in nats, averaged over rows.
+
+    The scores are seeded normal numbers with standard deviation ``spread``; for long
+    rows the entropy is close to ln(length) - (multiplier * spread)^2 / 2.
+
+    >>> bool(abs(attention_entropy(4096, 0.0) - math.log(4096)) < 1e-9)
+    True
+    """
+    generator = torch.Generator().manual_seed(SEED)
+    scores = spread * torch.randn(rows, length, generator=generator)
+    weights = torch.log_softmax(multiplier * scores.double(), dim=-1)
+    return -(weights.exp() * weights).sum(-1).mean().item()
+
+
+def entropies(lengths: Sequence[int], spread: float = 1.5) -> dict[str, list[float]]:
+    """Entropy at each length: evenly spread, and under three multipliers of the scores.
+
+    The factor at a length is length / 4096: a model stretched to just there.
+
+    >>> round(entropies([4096])["all tokens alike"][0], 3)
+    8.318
+    """
+    def factor(length):
+        return yarn.yarn_attention_factor(max(length / TRAINED, 1.0))
+    return {
+        "all tokens alike": [math.log(length) for length in lengths],
+        "no temperature": [attention_entropy(n, 1.0, spread=spread) for n in lengths],
+        "factor once, as printed": [attention_entropy(n, factor(n), spread=spread)
+                                    for n in lengths],
+        "YaRN: factor squared": [attention_entropy(n, factor(n) ** 2, spread=spread)
+                                 for n in lengths],
+    }
+
+
+ENTROPY_LENGTHS = (4096, 8192, 16384, 32768, 65536, 131072)
+
+
+def entropy_by_length(lengths: Sequence[int] = ENTROPY_LENGTHS,
+                      spread: float = 1.5) -> Figure:
+    """Entropy of attention against length, with and without the temperature."""
+    figure, axis = new_figure(8.4, 4.0)
+    axis.set(xscale="log", xlabel="tokens to attend to", ylabel="entropy (nats)",
+             xlim=(lengths[0], lengths[-1]), ylim=(6.5, 12.2))
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(lengths, [f"{length:,}" for length in lengths])
+    ends = []
+    looks = ((":", INK, ""), ("-", VERMILION, "s"), ("--", AMBER, "^"),
+             ("-", BLUE, "o"))
+    known = entropies(lengths, spread)
+    for (name, values), (style, colour, marker) in zip(known.items(), looks):
+        axis.plot(lengths, values, linestyle=style, color=colour, marker=marker,
+                  markersize=5, linewidth=2, clip_on=False)
+        ends.append((values[-1], name, colour))
+    label_lines(axis, ends, lengths[-1])
+    start = known["no temperature"][0]
+    axis.axhline(start, color=INK, linewidth=1, linestyle=(0, (1, 3)))
+    axis.text(lengths[-1] * 0.97, start - 0.1, "as in training", color=INK, fontsize=9,
+              va="top", ha="right")
+    return figure
+
+
+def describe_entropy_by_length(lengths: Sequence[int] = ENTROPY_LENGTHS,
+                               spread: float = 1.5) -> str:
+    """Entropy at the shortest and the longest length for each multiplier."""
+    table = entropies((lengths[0], lengths[-1]), spread)
+    lines = [f"scores with standard deviation {spread:g}; entropy in nats at "
+             f"{lengths[0]:,} and {lengths[-1]:,} tokens:"]
+    lines += [f"  {name}: {first:.2f} and {last:.2f}"
+              for name, (first, last) in table.items()]
+    return "\n".join(lines)
+
+
+# -------------------------------------------------------------------- the printed rule
+def printed_divisors(factor: float, wavelength: Tensor, *, beta_fast: float = 32.0,
+                     beta_slow: float = 1.0) -> Tensor:
+    """What the reference's rule divides a pair of this wavelength by (tokens, float64).
+
+    >>> printed_divisors(64.0, torch.tensor([31.0, 40.0, 65.0])).tolist()
+    [1.0, 40.0, 64.0]
+    """
+    t = (wavelength / beta_slow - 1) / (factor - 1)
+    middle = t * factor + (1 - t)
+    slow = torch.where(wavelength > beta_slow * factor, factor, middle)
+    return torch.where(wavelength < beta_fast, 1.0, slow)
+
+
+def yarn_divisors(factor: float, wavelength: Tensor, trained_length: int) -> Tensor:
+    """What the paper's equations divide a pair of this wavelength by, betas 32 and 1.
+
+    >>> yarn_divisors(32.0, torch.tensor([100.0, 1024.0, 5000.0]), 4096).tolist()
+    [1.0, 8.0, 32.0]
+    """
+    turns = trained_length / wavelength
+    gamma = ((turns - 1.0) / (32.0 - 1.0)).clamp(0, 1)
+    return 1 / ((1 - gamma) / factor + gamma)
+
+
+def printed_rule(factors: Sequence[float] = (4, 32, 128),
+                 trained: Sequence[int] = (4096, 131072)) -> Figure:
+    """Divisor against wavelength: the reference's rule, and YaRN for two trainings."""
+    figure, (left, right) = new_figure(8.8, 4.1, columns=2, sharey=True)
+    waves = torch.logspace(math.log10(2 * math.pi), 6, 1200, dtype=torch.float64)
+    tones = ((VERMILION, "-"), (PURPLE, "--"), (AMBER, "-."))
+    for factor, (colour, style) in zip(factors, tones):
+        left.plot(waves, printed_divisors(factor, waves), color=colour, linestyle=style,
+                  linewidth=2.2)
+        left.annotate(f"factor {factor:g}", (9e5, factor), xytext=(0, 4), color=colour,
+                      textcoords="offset points", ha="right", fontsize=9.5)
+    left.plot(waves, waves, color=INK, linewidth=1, linestyle=":")
+    left.annotate("divisor = wavelength", (170, 170), xytext=(6, 0), va="center",
+                  textcoords="offset points", fontsize=9, color=INK)
+    for length, (colour, style) in zip(trained, ((BLUE, "-"), (GREEN, "--"))):
+        right.plot(waves, yarn_divisors(factors[1], waves, length), color=colour,
+                   linestyle=style, linewidth=2.2)
+        for cut in (length / 32, length):
+            right.axvline(cut, color=colour, linewidth=1, linestyle=":")
+        middle = length / 32**0.5
+        right.annotate(f"L = {length:,}", (middle, 0.5 * factors[1] ** 0.5),
+                       xytext=(12, 0), textcoords="offset points", color=colour,
+                       fontsize=9.5, va="center",
+                       bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1})
+    left.set(title="The reference's rule", ylabel="frequency divided by",
+             ylim=(0.8, 2 * factors[-1]), yscale="log")
+    right.set(title=f"YaRN's equations, factor {factors[1]:g}, cuts at L/32 and L")
+    for axis in (left, right):
+        axis.set(xscale="log", xlabel="wavelength (tokens)", xlim=(6, 1e6))
+    return figure
+
+
+def describe_printed_rule(factors: Sequence[float] = (4, 32, 128),
+                          trained: Sequence[int] = (4096, 131072)) -> str:
+    """The divisor on both sides of 32 tokens, and where YaRN's cuts are."""
+    sides = torch.tensor([31.999, 32.0, 32.001], dtype=torch.float64)
+    lines = [f"factor {factor:g}: at a wavelength just below, at and just above 32 the "
+             "printed divisor is " + ", ".join(
+                 f"{value:.4g}" for value in printed_divisors(factor, sides).tolist())
+             for factor in factors]
+    lines += [f"YaRN trained on {length:,}: unchanged below a wavelength of "
+              f"{length / 32:,.0f}, divided in full above {length:,}"
+              for length in trained]
+    return "\n".join(lines)
+
+
+# ----------------------------------------------------------- the price at short lengths
+def agreement(plain: Tensor, scaled: Tensor, distances: Tensor) -> Tensor:
+    """Correlation of a score before and after scaling, at each distance.
+
+    For q and k of independent normal numbers the correlation of the two scores at
+    distance m is the mean over pairs of cos(m (plain_i - scaled_i)). Returns float64,
+    the shape of ``distances``; 1 means: the model finds what it learnt.
+
+    >>> f = rope.inverse_frequencies(8)
+    >>> agreement(f, f, torch.tensor([0.0, 7.0])).tolist()
+    [1.0, 1.0]
+    """
+    moved = (plain - scaled) * distances.double()[..., None]  # [distances, pairs]
+    return moved.cos().mean(-1)
+
+
+def running_mean(values: Tensor, window: int) -> Tensor:
+    """The mean over a window (an odd number of values), the ends held.
+
+    >>> running_mean(torch.tensor([0.0, 3.0, 6.0]), 3).tolist()
+    [1.0, 3.0, 5.0]
+    """
+    half = window // 2
+    held = torch.cat((values[:1].expand(half), values, values[-1:].expand(half)))
+    return held.unfold(0, window, 1).mean(-1)
+
+
+def _short_ways(factor: float) -> dict[str, Tensor]:
+    common = {"base": BASE, "factor": factor}
+    return {"dynamic NTK": yarn.dynamic_ntk(HEAD_DIM, **common, trained_length=TRAINED,
+                                            length=TRAINED).inv_freq,
+            "YaRN": yarn.yarn(HEAD_DIM, **common, trained_length=TRAINED).inv_freq,
+            "NTK-aware": yarn.ntk_aware(HEAD_DIM, **common).inv_freq,
+            "position interpolation":
+                yarn.position_interpolation(HEAD_DIM, **common).inv_freq}
+
+
+def agreement_by_distance(factor: float = 4.0) -> Figure:
+    """How well scores within the trained length keep, under each static method."""
+    figure, axis = new_figure(8.6, 3.9)
+    axis.set(xscale="log", xlim=(1, TRAINED), ylim=(0, 1.06),
+             xlabel="distance (tokens), all within the trained length",
+             ylabel="correlation (running mean)")
+    distances = torch.logspace(0, math.log10(TRAINED), 4000, dtype=torch.float64)
+    plain, ends = rope.inverse_frequencies(HEAD_DIM, BASE), []
+    styles = ((":", INK), ("-", BLUE), ("-.", AMBER), ("--", PURPLE))
+    for (name, scaled), (style, colour) in zip(_short_ways(factor).items(), styles):
+        values = running_mean(agreement(plain, scaled, distances), 101)
+        axis.plot(distances, values, linestyle=style, color=colour, linewidth=2.2)
+        ends.append((values[-1].item(), name, colour))
+    label_lines(axis, ends, TRAINED)
+    return figure
+
+
+def describe_agreement_by_distance(factor: float = 4.0) -> str:
+    """The correlation at distances 1, 10, 100 and 1000 for each method."""
+    plain = rope.inverse_frequencies(HEAD_DIM, BASE)
+    distances = torch.tensor([1, 10, 100, 1000])
+    lines = [f"factor {factor:g}; correlation with the trained score at distance 1, "
+             "10, 100, 1000:"]
+    for name, scaled in _short_ways(factor).items():
+        values = agreement(plain, scaled, distances).tolist()
+        lines.append(f"  {name}: " + ", ".join(f"{value:.3f}" for value in values))
+    return "\n".join(lines)
