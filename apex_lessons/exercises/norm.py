@@ -256,8 +256,8 @@ def _weight_aside(f: Callable, cases: Sequence[Case]) -> Diagnosis | None:
     outcomes = [run_learner(f, *case.inputs) for case in ones]
     if all(_fault(*outcome, case) is None for outcome, case in zip(outcomes, ones)):
         return Diagnosis(
-            "wrong", "weight", "With a weight of ones your result is right, with any other"
-            " it is not. Multiply the normalised vector by the weight, entry by"
+            "wrong", "weight", "With a weight of ones your result is right, with other"
+            " weights it is not. Multiply the normalised vector by the weight, entry by"
             " entry, once.")
     mistake = _recognised(outcomes, ones, "check_rms_norm")
     if mistake is None or "weight" in mistake.name:
@@ -454,8 +454,8 @@ RMS_NORM_MISTAKES = (
      " count more: square first, then mean, then root."),
     ("largest-entry",
      _divides_by(lambda x, eps: x.abs().amax(-1, keepdim=True) + eps),
-     "You divide by the largest entry. One outlier then decides alone; the RMS takes all"
-     " entries into account: square, mean, root."),
+     "You divide by the largest entry. One outlier then decides alone; the RMS takes"
+     " all entries into account: square, mean, root."),
     ("square-of-the-mean",
      _divides_by(lambda x, eps: torch.sqrt(x.mean(-1, keepdim=True).pow(2) + eps)),
      "You square the mean; wanted is the mean of the squares. With [1, -1] your"
