@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 
+import torch
 import traitlets
 
 from apex_lessons.explorers.base import Explorer, Label, Range
 
 NORM_EPS = 1e-6
+EULER_GAMMA = 0.5772156649015329
+GRID = 0.3
+WIDTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192]
 
 
 def initial_statistics(d_model: int, vocab_size: int, *, init_std: float, factor: float,
@@ -23,36 +27,94 @@ def initial_statistics(d_model: int, vocab_size: int, *, init_std: float, factor
         hidden_std = stream_std / sqrt(stream_std^2 + eps)  with the norm, else stream_std
         own logit  = hidden_std * init_std * d_model * logit_factor        (tied)
         other std  = hidden_std * init_std * sqrt(d_model) * logit_factor
-        loss       = ln(vocab_size) + other_std^2 / 2                      (untied)
-        loss       = ln(exp(own logit) + vocab_size * exp(other_std^2 / 2))     (tied)
 
-    The loss is that of a target which is not the token itself.
+    The losses, in nats, are those of a target that is not the token itself; see
+    `expected_log_sum`. Where the others' std is small they are ln(V) + other std^2 / 2
+    (untied) and ln(e^own + V e^(other std^2 / 2)) (tied).
 
     >>> facts = initial_statistics(512, 50257, init_std=0.02, factor=512 ** 0.5,
     ...                            norm=True, tied=True, logit_factor=1.0)
-    >>> round(facts["own_token_logit"], 2), round(facts["other_logit_std"], 4)
-    (10.24, 0.4525)
+    >>> [round(facts[name], 4) for name in ("own_token_logit", "other_logit_std",
+    ...                                     "probability_own")]
+    [10.24, 0.4525, 0.3346]
     """
     stream = factor * init_std
     hidden = stream / math.sqrt(stream * stream + NORM_EPS) if norm else stream
     other = hidden * init_std * math.sqrt(d_model) * logit_factor
-    own = hidden * init_std * d_model * logit_factor
-    spread = math.log(vocab_size) + other * other / 2
+    echo, share = expected_log_sum(other, vocab_size - 1, other * math.sqrt(d_model))
+    blind, _ = expected_log_sum(other, vocab_size)
     return {
         "init_std": init_std, "factor": factor, "stream_std": stream, "hidden_std": hidden,
-        "own_token_logit": own if tied else 0.0, "other_logit_std": other,
-        "log_vocab": math.log(vocab_size), "loss_untied": spread,
-        "loss_tied": spread + _softplus(own - spread),
-        "probability_own": _sigmoid(own - spread) if tied else 1 / vocab_size,
+        "own_token_logit": hidden * init_std * d_model * logit_factor if tied else 0.0,
+        "other_logit_std": other, "log_vocab": math.log(vocab_size),
+        "loss": echo if tied else blind, "loss_tied": echo, "loss_untied": blind,
+        "probability_own": share if tied else 1 / vocab_size,
+        "table_parameters": d_model * vocab_size * (1 if tied else 2),
     }
 
 
-def _softplus(x: float) -> float:
-    return x + math.log1p(math.exp(-x)) if x > 0 else math.log1p(math.exp(x))
+def expected_log_sum(spread: float, count: int,
+                     own: float = -math.inf) -> tuple[float, float]:
+    r"""E[ln(e^own + sum_j e^(spread g_j))], g_j standard normal, and e^own's mean share.
+
+    A trick turns the sum into a product: for a Gumbel number G of its own,
+
+        P(ln Z + G < t) = E[exp(-Z e^-t)] = exp(-e^(own - t)) (1 - exceeds(t))^count
+
+    so E[ln Z] is the mean of that distribution less Euler's constant, and the mean share
+    is the integral of e^(own - t) times it. Both are trapezoid sums. Exact for every
+    spread, where ln(count) + spread^2 / 2 overshoots as soon as spread^2 nears 2 ln(count).
+
+    >>> mean, _ = expected_log_sum(0.1, 1000)
+    >>> round(mean, 6), round(math.log(1000) + 0.1 ** 2 / 2, 6)
+    (6.91275, 6.912755)
+    """
+    alone = own == -math.inf
+    width = math.sqrt(2 * math.log(count))
+    step = GRID * (max(1.0, spread / width) if alone else 1.0)
+    start = max(own, math.log(count) + min(spread * spread / 2, spread * width))
+    weights_down, rates_down = _march(1, -step, start, spread, count, own)
+    weights_up, rates_up = _march(0, step, start, spread, count, own)
+    # E[T] = start + integral of (1 - P) above it - integral of P below it
+    above = -torch.expm1(-rates_up).sum().item()
+    below = torch.exp(-rates_down).sum().item()
+    mean = start + step * (above - below - 0.5) - EULER_GAMMA
+    share = (weights_down @ torch.exp(-rates_down) + weights_up @ torch.exp(-rates_up))
+    return mean, step * share.item()
 
 
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+def _march(first: int, step: float, start: float, spread: float, count: int,
+           own: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """e^(own - t) and -ln P(ln Z + G < t) at steps from start, until nothing is left."""
+    # counted from the start, since a large t would swallow the digits of own - t
+    u = step * (torch.arange(400, dtype=torch.float64) + first)  # [400]
+    weights = torch.exp(own - start - u)
+    rates = weights - count * torch.log1p(-_exceeds(start + u, spread))
+    done = rates > 45 if step < 0 else rates < 1e-17
+    end = int(done.double().argmax()) + 1 if done.any() else len(u)
+    return weights[:end], rates[:end]
+
+
+def _exceeds(t: torch.Tensor, spread: float) -> torch.Tensor:
+    """P(spread g + Gumbel number > t): a trapezoid sum over whichever is the smoother."""
+    if spread <= 1:
+        g = -8.5 + 0.35 * torch.arange(53, dtype=torch.float64)
+        weights = 0.35 * torch.exp(-g * g / 2) / math.sqrt(2 * math.pi)
+        share = -torch.expm1(-torch.exp(spread * g - t[:, None])) @ weights
+    else:
+        x = -40 + GRID * torch.arange(148, dtype=torch.float64)
+        weights = GRID * torch.exp(x - torch.exp(x)) / 2
+        share = torch.erfc((t[:, None] + x) / (spread * math.sqrt(2))) @ weights
+    return share.clamp(max=1.0)
+
+
+def _convention(d_model: int, vocab_size: int, *, init: str = "fixed", init_std: float = 0.02,
+                factor: str = "sqrt(d)", logit_factor: str = "none") -> dict:
+    """A preset. Each of these models ties its tables and ends with a norm. The std of
+    Gemma's own training is not published: 0.02 is what transformers draws."""
+    start = {"init": init} if init == "1/sqrt(d)" else {"init": init, "init_std": init_std}
+    return {"d_model": d_model, "vocab_size": vocab_size, **start, "factor": factor,
+            "norm": True, "tied": True, "logit_factor": logit_factor}
 
 
 class EmbeddingScale(Explorer):
@@ -74,35 +136,26 @@ class EmbeddingScale(Explorer):
     labels = {
         "d_model": Label("Width d"),
         "init": Label("Initial std of the table", choices={
-            "fixed": "the same at every width", "1/sqrt(d)": "1/√d"}),
-        "init_std": Label("Std, same at every width"),
+            "fixed": "one number for every width", "1/sqrt(d)": "1/√d"}),
+        "init_std": Label("That number"),
         "factor": Label("Factor after the look-up", choices={
             "none": "none (1)", "sqrt(d)": "√d", "custom": "a number of your own"}),
         "custom_factor": Label("Your own factor"),
-        "norm": Label("RMSNorm before the logits"),
-        "tied": Label("Output table tied to the input table"),
+        "norm": Label("Norm before the logits"),
+        "tied": Label("Tied: the output table is the input table"),
         "logit_factor": Label("Factor on the logits", choices={
             "none": "none (1)", "1/sqrt(d)": "1/√d"}),
         "vocab_size": Label("Vocabulary size V"),
     }
     presets = {
-        "APEX-1 Small": {"d_model": 512, "vocab_size": 151643, "init": "fixed",
-                         "init_std": 0.02, "factor": "sqrt(d)", "norm": True, "tied": True,
-                         "logit_factor": "none"},
-        "APEX-1 Medium": {"d_model": 2048, "vocab_size": 151643, "init": "fixed",
-                          "init_std": 0.02, "factor": "sqrt(d)", "norm": True,
-                          "tied": True, "logit_factor": "none"},
-        "APEX-1 Large": {"d_model": 7168, "vocab_size": 151643, "init": "fixed",
-                         "init_std": 0.02, "factor": "sqrt(d)", "norm": True,
-                         "tied": True, "logit_factor": "none"},
-        "Vaswani 2017": {"d_model": 512, "vocab_size": 37000, "init": "1/sqrt(d)",
-                         "factor": "sqrt(d)", "norm": True, "tied": True,
-                         "logit_factor": "none"},
-        "T5 base, PaLM style": {"d_model": 768, "vocab_size": 32128, "init": "fixed",
-                                "init_std": 1.0, "factor": "none", "norm": True,
-                                "tied": True, "logit_factor": "1/sqrt(d)"},
-        "GPT-2": {"d_model": 768, "vocab_size": 50257, "init": "fixed", "init_std": 0.02,
-                  "factor": "none", "norm": True, "tied": True, "logit_factor": "none"},
+        "APEX-1 Small": _convention(512, 151643),
+        "APEX-1 Medium": _convention(2048, 151643),
+        "APEX-1 Large": _convention(7168, 151643),
+        "Vaswani 2017": _convention(512, 37000, init="1/sqrt(d)"),
+        "T5 base": _convention(768, 32128, init_std=1.0, factor="none",
+                               logit_factor="1/sqrt(d)"),
+        "Gemma 2 2B": _convention(2304, 256000),
+        "GPT-2": _convention(768, 50257, factor="none"),
     }
 
     d_model = traitlets.Int(512).tag(sync=True)
@@ -126,29 +179,54 @@ class EmbeddingScale(Explorer):
 
     def alt(self) -> str:
         facts = self.facts()
-        return (f"Embedding scale at width {self.d_model}: the table has std "
-                f"{facts['init_std']:.4g}, the stream {facts['stream_std']:.4g}; the "
-                f"token's own logit is {facts['own_token_logit']:.4g} and the others have "
-                f"std {facts['other_logit_std']:.4g}.")
+        own = (f"the token's own logit is {facts['own_token_logit']:.4g}, "
+               if self.tied else "")
+        return (f"Embedding scale by width, on log axes. At width {self.d_model:,} the table "
+                f"has std {facts['init_std']:.4g} and the stream {facts['stream_std']:.4g}; "
+                f"{own}the other logits have std {facts['other_logit_std']:.4g}; the first "
+                f"loss is about {facts['loss']:.4g} nats, ln V is {facts['log_vocab']:.4g}.")
 
     def figure(self):
-        from apex_lessons.figures import PALETTE, new_figure
+        from apex_lessons.figures import INK, LINE_STYLES, PALETTE, new_figure
 
-        widths = [64 * 2 ** (k / 12) for k in range(85)]
-        figure, axis = new_figure(7.0, 3.4)
-        factors = {"none": lambda d: 1.0, "sqrt(d)": math.sqrt,
-                   "custom": lambda d: self.custom_factor}
-        scale = factors[self.factor]
-        lines = {"std 0.02": lambda d: 0.02, "std 1": lambda d: 1.0,
-                 "std 1/√d": lambda d: 1 / math.sqrt(d)}
-        for (name, std), colour, style in zip(lines.items(), PALETTE, ("-", "--", "-.")):
-            axis.loglog(widths, [scale(d) * std(d) for d in widths], style, color=colour,
-                        label=name, base=10)
-        axis.plot([self.d_model], [self.facts()["stream_std"]], "o", color="black",
-                  label="your setting")
-        axis.set(xlabel="width d", ylabel="std of the stream after scaling")
-        axis.legend(frameon=False, fontsize=9)
+        figure, (left, right) = new_figure(9.0, 3.7, columns=2)
+        now, style = self.facts(), dict(lw=1.8)
+        inits = {"std 0.02": {"init": "fixed", "init_std": 0.02},
+                 "std 1": {"init": "fixed", "init_std": 1.0},
+                 "std 1/√d": {"init": "1/sqrt(d)"}}
+        for k, (name, start) in enumerate(inits.items()):
+            left.plot(*self._by_width("stream_std", **start), color=PALETTE[k],
+                      ls=LINE_STYLES[k], label=name, **style)
+        if self.norm:
+            left.plot(*self._by_width("hidden_std"), color=INK, ls=LINE_STYLES[5],
+                      label="after the norm", lw=1.2)
+        left.plot(self.d_model, now["stream_std"], "o", color=INK, ms=8, label="set here")
+        if self.tied:
+            right.plot(*self._by_width("own_token_logit"), color=PALETTE[1],
+                       label="the token's own logit", **style)
+            right.plot(self.d_model, now["own_token_logit"], "o", color=INK, ms=8)
+        right.plot(*self._by_width("other_logit_std"), color=PALETTE[0], ls=LINE_STYLES[1],
+                   label="std of the other logits", **style)
+        right.plot(self.d_model, now["other_logit_std"], "s", color=INK, ms=7)
+        right.axhline(now["log_vocab"], color=INK, ls=LINE_STYLES[3], lw=1.2, label="ln V")
+        for axis, title in ((left, "std of the stream, after the factor"),
+                            (right, "first logits")):
+            axis.set(xscale="log", yscale="log", xlabel="width d")
+            axis.set_title(title, fontsize=10, color=INK, loc="left")
+            axis.set_xticks(WIDTHS[::2], [f"{width:,}" for width in WIDTHS[::2]])
+            axis.minorticks_off()
+            axis.legend(frameon=False, fontsize=8)
         return figure
+
+    def _by_width(self, fact: str, **settings) -> tuple[list[int], list[float]]:
+        """One fact at every width, all else as set or as given."""
+        other = type(self)()
+        other.set(**{**self.settings(), **settings})
+        values = []
+        for width in WIDTHS:
+            other.d_model = width
+            values.append(other.compute()[fact])
+        return WIDTHS, values
 
 
 def explorers() -> dict[str, type[Explorer]]:

@@ -23,24 +23,96 @@ const formulas = (() => {
   /** RMS after RMSNorm: rms / sqrt(rms^2 + eps). */
   const normalisedRms = (rms, eps = NORM_EPS) => rms / Math.sqrt(rms * rms + eps);
 
-  /** ln(1 + e^x) without overflow. */
-  const softplus = (x) => x > 0 ? x + Math.log1p(Math.exp(-x)) : Math.log1p(Math.exp(x));
+  const HALVES = range(14).map((k) => [(k / 2) ** 2, Math.exp(-((k / 2) ** 2))]);
 
-  function initialStatistics(settings) {
-    const { d_model, vocab_size, tied, norm, logit_factor } = settings;
-    const std = initialStd(settings);
+  /** 1 - erf(x), to the last digits: a series near 0, beyond it a trapezoid sum and its pole. */
+  function erfc(x) {
+    if (x < 0) return 2 - erfc(-x);
+    if (x < 1) {
+      let term = 2 * x * Math.exp(-x * x) / Math.sqrt(Math.PI);
+      let erf = term;
+      for (let n = 1; n < 28; n++) { term *= 2 * x * x / (2 * n + 1); erf += term; }
+      return 1 - erf;
+    }
+    let total = 0.5 / (x * x);
+    for (let k = 1; k < 14; k++) total += HALVES[k][1] / (x * x + HALVES[k][0]);
+    const pole = x < 2 * Math.PI ? 2 / Math.expm1(4 * Math.PI * x) : 0;
+    return x * Math.exp(-x * x) * total / Math.PI - pole;
+  }
+
+  const GRID = 0.3;
+  const SMALL = range(53).map((k) => -8.5 + 0.35 * k);
+  const SMALL_WEIGHTS = SMALL.map((g) => 0.35 * Math.exp(-g * g / 2) / Math.sqrt(2 * Math.PI));
+  const LARGE = range(148).map((k) => -40 + GRID * k);
+  const LARGE_WEIGHTS = LARGE.map((x) => GRID * Math.exp(x - Math.exp(x)) / 2);
+
+  /** P(v g + Gumbel number > t) for one standard normal g: 1 - E[exp(-e^(v g - t))]. */
+  function exceeds(t, spread) {
+    let share = 0;
+    if (spread <= 1) {
+      for (let i = 0; i < SMALL.length; i++) {
+        share -= SMALL_WEIGHTS[i] * Math.expm1(-Math.exp(spread * SMALL[i] - t));
+      }
+    } else {
+      for (let i = 0; i < LARGE.length; i++) {
+        share += LARGE_WEIGHTS[i] * erfc((t + LARGE[i]) / (spread * Math.SQRT2));
+      }
+    }
+    return Math.min(share, 1);
+  }
+
+  /** E[ln(e^own + sum of e^(spread g_j))] over `count` normals g_j, and E[e^own's share]. */
+  function expectedLogSum(spread, count, own = -Infinity) {
+    const alone = own === -Infinity;
+    const width = Math.sqrt(2 * Math.log(count));
+    const step = GRID * (alone ? Math.max(1, spread / width) : 1);
+    const start = Math.max(own, Math.log(count) + Math.min(spread * spread / 2, spread * width));
+    // counted from the start, since a large t would swallow the digits of own - t
+    const weight = (u) => Math.exp(own - start - u);
+    const hazard = (u) => weight(u) - count * Math.log1p(-exceeds(start + u, spread));
+    let below = 0;
+    let share = 0;
+    for (let k = 1; k < 400; k++) {
+      const rate = hazard(-k * step);
+      below += Math.exp(-rate);
+      if (!alone) share += weight(-k * step) * Math.exp(-rate);
+      if (rate > 45) break;
+    }
+    let above = 0;
+    for (let k = 0; k < 400; k++) {
+      const rate = hazard(k * step);
+      above -= Math.expm1(-rate);
+      if (!alone) share += weight(k * step) * Math.exp(-rate);
+      if (rate < 1e-17) break;
+    }
+    const mean = start + step * (above - below - 0.5) - EULER_GAMMA;
+    return { mean, share: alone ? 0 : step * share };
+  }
+
+  /** Sizes of stream and logits of an untrained model whose blocks add nothing. */
+  function initialSizes({ norm, tied, ...settings }) {
+    const { d_model, logit_factor } = settings;
+    const init_std = initialStd(settings);
     const factor = embeddingFactor(settings);
-    const stream = factor * std;
-    const hidden = norm ? normalisedRms(stream) : stream;
-    const divide = logit_factor === "1/sqrt(d)" ? 1 / Math.sqrt(d_model) : 1;
-    const other = hidden * std * Math.sqrt(d_model) * divide;
-    const own = hidden * std * d_model * divide;
-    const uniform = Math.log(vocab_size);
-    const spread = uniform + (other * other) / 2;
-    return { init_std: std, factor, stream_std: stream, hidden_std: hidden,
-      own_token_logit: tied ? own : 0, other_logit_std: other, log_vocab: uniform,
-      loss_untied: spread, loss_tied: spread + softplus(own - spread),
-      probability_own: tied ? 1 / (1 + Math.exp(spread - own)) : 1 / vocab_size };
+    const stream_std = factor * init_std;
+    const hidden_std = norm ? normalisedRms(stream_std) : stream_std;
+    const divided = logit_factor === "1/sqrt(d)" ? 1 / Math.sqrt(d_model) : 1;
+    return { init_std, factor, stream_std, hidden_std,
+      own_token_logit: tied ? hidden_std * init_std * d_model * divided : 0,
+      other_logit_std: hidden_std * init_std * Math.sqrt(d_model) * divided };
+  }
+
+  /** The sizes, and the loss that a target which is not the token itself costs. */
+  function initialStatistics(settings) {
+    const { d_model, vocab_size, tied } = settings;
+    const sizes = initialSizes(settings);
+    const spread = sizes.other_logit_std;
+    const echo = expectedLogSum(spread, vocab_size - 1, spread * Math.sqrt(d_model));
+    const blind = expectedLogSum(spread, vocab_size).mean;
+    return { ...sizes, log_vocab: Math.log(vocab_size), loss: tied ? echo.mean : blind,
+      loss_tied: echo.mean, loss_untied: blind,
+      probability_own: tied ? echo.share : 1 / vocab_size,
+      table_parameters: d_model * vocab_size * (tied ? 1 : 2) };
   }
 
   // --- norm: small vectors ----------------------------------------------------------------
@@ -330,7 +402,8 @@ const formulas = (() => {
   }
 
   return Object.freeze({
-    embedding: Object.freeze({ initialStd, embeddingFactor, normalisedRms, initialStatistics }),
+    embedding: Object.freeze({ initialStd, embeddingFactor, normalisedRms, erfc,
+      expectedLogSum, initialSizes, initialStatistics }),
     norm: Object.freeze({ mean, rootMeanSquare, rmsNorm, layerNorm, roundTo }),
     rope: Object.freeze({ inverseFrequencies, wavelengths, pairOf, rotate, dot, score, scoreMatrix,
       pairScores }),

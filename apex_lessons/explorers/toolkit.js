@@ -132,13 +132,20 @@ const toolkit = (() => {
     return ticks;
   }
 
-  /** Whole powers of the base, thinned to at most `most`. */
+  /** Whole powers of the base, at most `most`; 2 and 5 times powers of ten where few fit. */
   function logTicks(low, high, most, base = 10) {
     const first = Math.ceil(Math.log(low) / Math.log(base) - 1e-9);
     const last = Math.floor(Math.log(high) / Math.log(base) + 1e-9);
     const stride = Math.max(1, Math.ceil((last - first + 1) / Math.max(1, most)));
+    const steps = base !== 10 || stride > 1 ? [1] : most >= 3 * (last - first + 1) ? [1, 2, 5] : [1];
     const ticks = [];
-    for (let k = first; k <= last; k += stride) ticks.push(Number((base ** k).toPrecision(12)));
+    for (let k = first - 1; k <= last; k++) {
+      if ((k - first) % stride) continue;
+      for (const step of steps) {
+        const value = Number((step * base ** k).toPrecision(12));
+        if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) ticks.push(value);
+      }
+    }
     return ticks;
   }
 
@@ -182,7 +189,6 @@ const toolkit = (() => {
   const LAYERS = ["band", "cells", "area", "grid", "rule", "stems", "bars", "line", "arrow",
     "dots", "cursor", "text"];
   const MARGIN = { top: 26, right: 14, bottom: 40, left: 52 };
-  const END_LABELS = 104;      // room for names at the right ends of lines
   const NARROW = 460;          // below this width the legend alone names the lines
 
   function markerPath(shape, x, y, r) {
@@ -327,10 +333,13 @@ const toolkit = (() => {
     }
 
     layout(frame) {
-      const ends = this.width >= NARROW && frame.marks.some((mark) => mark.end);
+      const names = frame.marks.map((mark) => mark.end?.length ?? 0);
       const margin = { ...MARGIN, ...this.spec.margin };
       const height = this.height;
-      let right = this.width - (ends ? END_LABELS : margin.right);
+      // room for the names at the right ends of lines, never less than it once was
+      if (this.width >= NARROW) this.room = Math.max(this.room ?? 0, 7.4 * Math.max(0, ...names));
+      const ends = this.width >= NARROW && this.room > 0;
+      let right = this.width - (ends ? this.room + 14 : margin.right);
       let bottom = height - margin.bottom;
       let { left, top } = margin;
       if (this.spec.equal) {

@@ -1,0 +1,250 @@
+"""Every explorer of every lesson: JavaScript against Python, ends, links, the output."""
+
+import base64
+import importlib
+import itertools
+import math
+import random
+
+import pytest
+
+from apex_lessons.explorers import base
+from apex_lessons.explorers.base import Explorer, Range
+from tests.explorers.page import LESSONS, close, run_states
+
+COUNT = 250
+CLASSES = {f"{lesson}.{name}": cls for lesson in LESSONS
+           for name, cls in importlib.import_module(
+               f"apex_lessons.explorers.{lesson}").explorers().items()}
+every_explorer = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
+
+
+def one_value(allowed, default, pick):
+    """A random value that `ranges` allows: stops of the slider and values between them."""
+    if isinstance(allowed, str):
+        return default
+    if not isinstance(allowed, Range):
+        return pick.choice(allowed)
+    low, high, step, log = allowed
+    value = (math.exp(pick.uniform(math.log(low), math.log(high))) if log
+             else pick.uniform(low, high))
+    if isinstance(default, int):
+        return min(math.floor(high), max(math.ceil(low), round(value)))
+    stop = low + round((value - low) / step) * step
+    return min(high, max(low, stop)) if pick.random() < 0.5 else value
+
+
+def random_states(cls, count=COUNT):
+    pick = random.Random(cls.__name__)
+    defaults = cls().defaults()
+    return [{name: one_value(allowed, defaults[name], pick)
+             for name, allowed in cls.ranges.items()} for _ in range(count)]
+
+
+def end_states(cls):
+    """Both ends of every setting, all choices, alone and all together; the presets."""
+    defaults = cls().defaults()
+    ends = {name: [allowed.low, allowed.high] if isinstance(allowed, Range)
+            else [defaults[name]] if isinstance(allowed, str) else list(allowed)
+            for name, allowed in cls.ranges.items()}
+    ends = {name: [type(defaults[name])(value) for value in values]
+            for name, values in ends.items()}
+    alone = [{**defaults, name: value} for name, values in ends.items() for value in values]
+    corners = list(itertools.product(*ends.values()))
+    together = random.Random(1).sample(corners, min(len(corners), 256))
+    presets = [{**defaults, **preset} for preset in cls.presets.values()]
+    return alone + [dict(zip(ends, values)) for values in together] + presets
+
+
+def python_side(explorer, state):
+    """Facts, or the words that say why there are none."""
+    explorer.set(**state)
+    try:
+        return explorer.facts(), None
+    except ValueError as problem:
+        return None, str(problem)
+
+
+def numbers_in(frame):
+    for mark in frame["marks"]:
+        for key in ("x", "y", "values", "from", "to"):
+            given = mark.get(key)
+            for value in given if isinstance(given, list) else [given]:
+                if isinstance(value, (int, float)) and not isinstance(value, bool):
+                    yield mark, key, value
+
+
+@every_explorer
+def test_javascript_and_python_agree_everywhere(cls, tmp_path):
+    explorer = cls()
+    states = [explorer.defaults(), *random_states(cls), *end_states(cls)]
+    drawn = 0
+    for state, shown in zip(states, run_states(tmp_path, cls, states)):
+        facts, problem = python_side(explorer, state)
+        assert (problem is None) == (shown["problem"] is None), (state, problem, shown["problem"])
+        assert {key: type(state[key])(value) for key, value in shown["link"].items()} == state
+        if problem is None:
+            drawn += 1
+            assert set(facts) == set(shown["facts"]), state
+            for name, value in facts.items():
+                assert close(shown["facts"][name], value), (name, state)
+    assert drawn >= 200
+
+
+@every_explorer
+def test_pictures_and_words_are_whole_everywhere(cls, tmp_path):
+    states = [*random_states(cls, 120), *end_states(cls)]
+    for state, shown in zip(states, run_states(tmp_path, cls, states)):
+        if shown["problem"]:
+            assert len(shown["problem"]) > 20
+            continue
+        text = " ".join(shown["words"])
+        assert not any(bad in text for bad in ("NaN", "undefined", "null", "no number")), text
+        assert {plot["key"] for plot in shown["plots"]} == set(shown["frames"])
+        for frame in shown["frames"].values():
+            keys = [(mark["kind"], mark["key"]) for mark in frame["marks"]]
+            assert len(keys) == len(set(keys)), "two marks share a key"
+            for axis in (frame["x"], frame["y"]):
+                assert -math.inf < axis["low"] < axis["high"] < math.inf, state
+                assert axis.get("scale") != "log" or axis["low"] > 0, state
+            for mark, key, value in numbers_in(frame):
+                assert not math.isnan(value), (mark["key"], key, state)
+
+
+@every_explorer
+def test_each_line_differs_by_more_than_its_colour(cls, tmp_path):
+    for shown in run_states(tmp_path, cls, random_states(cls, 40)):
+        for frame in (shown.get("frames") or {}).values():
+            lines = [mark for mark in frame["marks"] if mark["kind"] == "line" and "name" in mark]
+            looks = [(mark.get("dash", 1), mark.get("width", 2)) for mark in lines]
+            assert len(looks) == len(set(looks)), [mark["key"] for mark in lines]
+
+
+@every_explorer
+def test_every_setting_matters(cls, tmp_path):
+    """No dead control: each one changes facts, words or picture from some state."""
+    explorer = cls()
+    starts = [{**explorer.defaults(), **preset} for preset in ({}, *cls.presets.values())]
+    starts += random_states(cls, 3)
+    groups = []
+    for name, allowed in cls.ranges.items():
+        ends = [allowed.low, allowed.high] if isinstance(allowed, Range) else allowed
+        kind = type(explorer.defaults()[name])
+        groups += [(name, {**start, name: kind(value)}) for start in starts
+                   for value in ends if not isinstance(allowed, str)]
+    shown = run_states(tmp_path, cls, [state for _, state in groups])
+    for name in cls.ranges:
+        if isinstance(cls.ranges[name], str):
+            continue
+        seen = {}
+        for (changed, state), page in zip(groups, shown):
+            if changed == name:
+                start = repr({key: value for key, value in state.items() if key != name})
+                seen.setdefault(start, set()).add(repr({**page, "link": None}))
+        assert any(len(pages) > 1 for pages in seen.values()), name
+
+
+@every_explorer
+def test_sliders_stop_at_both_ends_and_in_order(cls, tmp_path):
+    (shown,) = run_states(tmp_path, cls, [cls().defaults()])
+    for name, stops in shown["stops"].items():
+        allowed = cls.ranges[name]
+        assert stops[0] == allowed.low and stops[-1] == allowed.high, name
+        assert all(a < b for a, b in zip(stops, stops[1:])), name
+        assert len(stops) > 10, name
+
+
+@every_explorer
+def test_reset_links_and_names(cls):
+    explorer = cls()
+    for state in random_states(cls, 20):
+        explorer.set(**state)
+        other = cls()
+        other.link = explorer.link
+        assert other.settings() == explorer.settings() == state
+        assert eval(repr(explorer), {cls.__name__: cls}).settings() == state
+        explorer.reset()
+        assert explorer.settings() == explorer.defaults()
+    assert repr(cls()) == f"{cls.__name__}()"
+
+
+@every_explorer
+def test_python_sees_what_is_outside(cls):
+    for name, allowed in cls.ranges.items():
+        explorer = cls()
+        if isinstance(allowed, Range):
+            kind = type(explorer.defaults()[name])
+            for value in (kind(allowed.low) - 1, kind(allowed.high) * 2 + 1):
+                explorer.set(**{name: value})
+                with pytest.raises(ValueError, match="choose a number from"):
+                    explorer.facts()
+        elif isinstance(explorer.defaults()[name], str) and not isinstance(allowed, str):
+            explorer.set(**{name: "something else"})
+            with pytest.raises(ValueError, match="choose one of"):
+                explorer.facts()
+
+
+@every_explorer
+def test_the_page_sees_what_is_outside(cls, tmp_path):
+    defaults = cls().defaults()
+    wrong = [{**defaults, name: value} for name, allowed in cls.ranges.items()
+             if isinstance(allowed, Range)
+             for value in (allowed.low - 1, allowed.high * 2, math.nan)]
+    for shown in run_states(tmp_path, cls, wrong):
+        assert "choose a number from" in shown["problem"]
+
+
+@every_explorer
+def test_one_output_is_alive_a_picture_and_a_sentence(cls):
+    data, metadata = cls()._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    picture = base64.b64decode(data["image/png"])
+    assert picture.startswith(b"\x89PNG") and len(picture) > 5000
+    assert data["image/png"] == cls()._repr_mimebundle_()[0]["image/png"]
+    about = metadata["image/png"]
+    assert len(about["alt"]) >= 30 and about["width"] > 300 and about["height"] > 150
+    assert about["alt"] in data["text/plain"] and "0x" not in data["text/plain"]
+    assert data["text/plain"] == cls()._repr_mimebundle_()[0]["text/plain"]
+
+
+@every_explorer
+def test_a_broken_state_still_has_an_output(cls):
+    name = next(name for name, allowed in cls.ranges.items() if isinstance(allowed, Range))
+    explorer = cls()
+    explorer.set(**{name: type(explorer.defaults()[name])(cls.ranges[name].low) - 1})
+    data, _ = explorer._repr_mimebundle_()
+    assert "choose a number from" in data["text/plain"] and "image/png" not in data
+
+
+@every_explorer
+def test_descriptions_are_complete(cls):
+    assert cls.title and set(cls.labels) == set(cls.ranges)
+    defaults = cls().defaults()
+    for name, preset in cls.presets.items():
+        assert set(preset) <= set(cls.ranges), name
+        explorer = cls()
+        explorer.set(**preset)
+        explorer.facts()
+    for name, allowed in cls.ranges.items():
+        assert cls.class_traits()[name].metadata.get("sync"), name
+        assert base.why_not(name, defaults[name], allowed) is None
+        if isinstance(allowed, Range):
+            assert allowed.step > 0 and allowed.low < allowed.high
+
+
+def test_unknown_settings_are_refused():
+    cls = next(iter(CLASSES.values()))
+    with pytest.raises(TypeError, match="has no setting"):
+        cls(no_such_setting=1)
+    with pytest.raises(TypeError, match="has no setting"):
+        cls().set(no_such_setting=1)
+    with pytest.raises(ValueError, match="this link is for"):
+        cls().link = "Somebody?d_model=3"
+
+
+def test_a_class_without_its_parts_says_so():
+    class Bare(Explorer):
+        title = "nothing"
+
+    with pytest.raises(NotImplementedError, match="compute"):
+        Bare().facts()
