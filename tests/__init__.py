@@ -1,0 +1,1 @@
+"""Tests; run with ``python -m pytest`` from the top folder."""
