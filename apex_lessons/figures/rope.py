@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from matplotlib.patches import Arc, FancyArrowPatch, Rectangle
 
 from apex_lessons import rope
 from apex_lessons.figures import FAINT, INK, MARKERS, PALETTE, PAPER, new_figure
+from apex_lessons.models import published
 
 BLUE, VERMILION, GREEN, PURPLE, AMBER, SKY = PALETTE[:6]
 SCORES = "PuOr"  # purple to orange through white: safe for colour-blind readers
@@ -89,7 +91,7 @@ def clock_hands(frequency: float, positions: Sequence[int]) -> torch.Tensor:
 def clock_face(frequencies: Sequence[float] = (1.0, 0.1),
                positions: Sequence[int] = tuple(range(6))) -> Figure:
     """One pair of numbers on a clock face for each frequency, at a few positions."""
-    figure, axes = new_figure(3.6 * len(frequencies), 3.9, columns=len(frequencies),
+    figure, axes = new_figure(3.6 * len(frequencies), 3.8, columns=len(frequencies),
                               squeeze=False)
     for axis, frequency in zip(axes[0], frequencies):
         _draw_dial(axis)
@@ -101,8 +103,8 @@ def clock_face(frequencies: Sequence[float] = (1.0, 0.1),
             axis.plot(x, y, "o", color=BLUE, alpha=shade, markersize=6)
             axis.annotate(str(m), (1.17 * x, 1.17 * y), ha="center", va="center",
                           color=INK, fontsize=9)
-        axis.set_title(f"{frequency:g} radians a token:\none turn in "
-                       f"{2 * math.pi / frequency:,.1f} tokens", fontsize=10, color=INK)
+        axis.set_xlabel(f"{frequency:g} rad a token: one turn in "
+                        f"{2 * math.pi / frequency:,.1f} tokens", fontsize=10, color=INK)
     return figure
 
 
@@ -112,7 +114,7 @@ def describe_clock_face(frequencies: Sequence[float] = (1.0, 0.1),
     lines = []
     for frequency in frequencies:
         x, y = clock_hands(frequency, positions)[-1].tolist()
-        lines.append(f"{frequency:g} radians a token: position {positions[-1]} points to "
+        lines.append(f"{frequency:g} rad a token: position {positions[-1]} points to "
                      f"({x:.4f}, {y:.4f}), angle {positions[-1] * frequency:.4f} radians")
     return "\n".join(lines)
 
@@ -121,13 +123,13 @@ def _draw_dial(axis) -> None:
     axis.set_aspect("equal")
     axis.grid(False)
     axis.spines[:].set_visible(False)
-    axis.set(xlim=(-1.32, 1.32), ylim=(-1.32, 1.32), xticks=[], yticks=[])
+    axis.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), xticks=[], yticks=[])
     turn = torch.linspace(0, 2 * math.pi, 181, dtype=torch.float64)
     axis.plot(turn.cos(), turn.sin(), color=INK, linewidth=1.1, alpha=0.7)
     for x, y in clock_hands(math.pi / 6, range(12)).tolist():
         axis.plot([0.93 * x, x], [0.93 * y, y], color=INK, linewidth=0.8, alpha=0.7)
     axis.plot([0, 1], [0, 0], color=FAINT, linewidth=1.2, zorder=0)
-    axis.add_patch(FancyArrowPatch((0.44, 0.05), (0.35, 0.27), color=INK, alpha=0.55,
+    axis.add_patch(FancyArrowPatch((0.37, 1.13), (-0.12, 1.18), color=INK, alpha=0.55,
                                    connectionstyle="arc3,rad=0.25", mutation_scale=10,
                                    arrowstyle="-|>", linewidth=1))
 
@@ -157,6 +159,7 @@ def wavelength_ladder(head_dim: int = 128, base: float = 10_000.0,
     turns = axis.secondary_yaxis("right", functions=(_turns(context_length),) * 2)
     turns.set_ylabel("turns in the context")
     turns.tick_params(labelsize=9)
+    _only_decades(axis, turns)
     return figure
 
 
@@ -169,6 +172,12 @@ def describe_wavelength_ladder(head_dim: int = 128, base: float = 10_000.0,
             f"{context_length:,} tokens {never} of {len(waves)} pairs never finish a turn; "
             f"the fastest turns {context_length / waves[0]:.1f} times, the slowest "
             f"{context_length / waves[-1]:.3f} times")
+
+
+def _only_decades(*axes) -> None:
+    """No minor ticks: they say little on a log axis and take most of the drawing time."""
+    for axis in axes:
+        axis.minorticks_off()
 
 
 def _turns(context_length: int):
@@ -193,6 +202,7 @@ def ladders_by_base(bases: Sequence[float] = (1e4, 5e5, 1e6), head_dim: int = 12
     axis.set(yscale="log", xlabel="pair i", ylabel="wavelength (tokens per turn)",
              title=f"A larger base stretches the slow pairs (head width {head_dim})")
     axis.legend(frameon=False, fontsize=9)
+    _only_decades(axis)
     return figure
 
 
@@ -205,6 +215,70 @@ def describe_ladders_by_base(bases: Sequence[float] = (1e4, 5e5, 1e6),
         lines.append(f"base {base:,.0f}: longest wavelength {waves[-1]:,.0f} tokens; "
                      f"{int((waves > context_length).sum())} of {len(waves)} pairs never "
                      f"finish a turn in {context_length:,} tokens")
+    return "\n".join(lines)
+
+
+class Released(NamedTuple):
+    """What a released model turns, and the length it was trained at before stretching."""
+
+    model: str
+    rotary_dim: int
+    base: float
+    trained_length: int
+
+
+RELEASED = ("GPT-J-6B", "Llama-2-7B", "DeepSeek-V3", "gpt-oss-20b",
+            "Llama-3.1-8B-Instruct", "Qwen2.5-7B-Instruct")
+
+
+def released_models(names: Sequence[str] = RELEASED) -> list[Released]:
+    """Rows of the table of released models, by the start of their names.
+
+    >>> released_models(["Llama-2-7B"])[0]
+    Released(model='Llama-2-7B', rotary_dim=128, base=10000.0, trained_length=4096)
+    """
+    rows = []
+    for name in names:
+        row = next(row for row in published() if row.model.startswith(name))
+        length = row.original_max_position_embeddings or row.max_position_embeddings
+        rows.append(Released(name, row.rotary_dims, row.rope_theta, length))
+    return rows
+
+
+def released_wavelengths(names: Sequence[str] = RELEASED) -> Figure:
+    """One line of dots a model: its wavelengths, and the length it was trained at."""
+    rows = released_models(names)
+    figure, axis = new_figure(8.4, 0.52 * len(rows) + 1.3)
+    for y, row in enumerate(rows):
+        waves = rope.wavelengths(rope.inverse_frequencies(row.rotary_dim, row.base))
+        turned = waves <= row.trained_length
+        axis.plot(waves[turned], [y] * int(turned.sum()), "o", color=BLUE, markersize=4)
+        axis.plot(waves[~turned], [y] * int((~turned).sum()), "s", markersize=4,
+                  color=VERMILION, markerfacecolor=PAPER)
+        axis.plot([row.trained_length] * 2, [y - 0.36, y + 0.36], color=INK, linewidth=2)
+    labels = [f"{row.model.removesuffix('-Instruct')}\n{row.rotary_dim // 2} pairs, "
+              f"base {row.base:,.0f}" for row in rows]
+    axis.set_yticks(range(len(rows)), labels, fontsize=8)
+    axis.set(xscale="log", ylim=(len(rows) - 0.4, -0.6),
+             xlabel="wavelength (tokens per turn)")
+    axis.plot([], [], "o", color=BLUE, label="finishes a turn")
+    axis.plot([], [], "s", color=VERMILION, markerfacecolor=PAPER, label="never does")
+    axis.plot([], [], color=INK, linewidth=2, label="trained length")
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False,
+                fontsize=9)
+    _only_decades(axis)
+    return figure
+
+
+def describe_released_wavelengths(names: Sequence[str] = RELEASED) -> str:
+    """For each model: pairs that never finish a turn within the trained length."""
+    lines = []
+    for row in released_models(names):
+        waves = rope.wavelengths(rope.inverse_frequencies(row.rotary_dim, row.base))
+        never = int((waves > row.trained_length).sum())
+        lines.append(f"{row.model}: base {row.base:,.0f}, trained length "
+                     f"{row.trained_length:,}: {never} of {len(waves)} pairs never "
+                     "finish a turn")
     return "\n".join(lines)
 
 
@@ -374,7 +448,7 @@ def pairs_and_distances(head_dim: int = 64, base: float = 10_000.0,
         axis.plot(waves / part, pairs, color=PAPER, linewidth=3.4, alpha=0.8)
         axis.plot(waves / part, pairs, color=INK, linewidth=1.6, linestyle=style,
                   label=label)
-    for x, y, text in ((0.13, 0.12, "has not noticed it yet"), (0.31, 0.50, "tells it"),
+    for x, y, text in ((0.13, 0.12, "has not noticed it yet"), (0.36, 0.62, "tells it"),
                        (0.72, 0.83, "repeats")):
         axis.text(x, y, text, transform=axis.transAxes, color=INK, ha="center",
                   fontsize=10, bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 2})
@@ -383,6 +457,7 @@ def pairs_and_distances(head_dim: int = 64, base: float = 10_000.0,
              xlabel="distance (tokens)", ylabel="pair i",
              title=f"cos(distance × θᵢ), head width {head_dim}, base {base:,.0f}")
     axis.legend(loc="lower right", fontsize=9, facecolor=PAPER, framealpha=1)
+    _only_decades(axis)
     figure.colorbar(mesh, ax=axis, pad=0.02).outline.set_visible(False)
     return figure
 
@@ -463,6 +538,7 @@ def decay(head_dim: int = 64, base: float = 10_000.0, favourite: int = 100) -> F
              xlabel="distance (tokens)", ylabel="|score| / (|q| |k|)",
              title=f"Head width {head_dim}, base {base:,.0f}")
     axis.legend(loc="lower left", frameon=False, fontsize=9)
+    _only_decades(axis)
     return figure
 
 
@@ -570,6 +646,7 @@ def precision(positions: Sequence[int] = POSITIONS) -> Figure:
              ylabel="largest error of cos",
              title="256 positions from each point; head width 128, base 10,000")
     axis.legend(loc="center right", frameon=False, fontsize=9)
+    _only_decades(axis)
     return figure
 
 
