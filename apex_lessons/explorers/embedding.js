@@ -81,7 +81,7 @@ const embeddingScale = (() => {
         { kind: "dots", key, x: [x], y: [y], colour, marker, size: on ? 6.5 : 5, hollow: !on },
         { kind: "text", key, x, y, dx: 14, dy: 4, text: format(x), colour: on ? "ink" : "faint" }])];
     return { marks,
-      x: { label: "expected loss of the untrained model, in nats", scale: "log", low: 1,
+      x: { label: "expected loss before training (nats)", scale: "log", low: 1,
         high: high * 3 },
       y: { label: "", low: 0.4, high: 3.6, ticks: [{ value: 3, text: "even guess" },
         { value: 2, text: "untied" }, { value: 1, text: "tied" }] },

@@ -189,7 +189,7 @@ const toolkit = (() => {
   const LAYERS = ["band", "cells", "area", "grid", "rule", "stems", "bars", "line", "arrow",
     "dots", "cursor", "text"];
   const MARGIN = { top: 26, right: 14, bottom: 40, left: 52 };
-  const NARROW = 460;          // below this width the legend alone names the lines
+  const NARROW = 460;  // below this width the legend alone names the lines
 
   function markerPath(shape, x, y, r) {
     const p = (...pairs) => `M${pairs.map(([a, b]) =>
@@ -300,6 +300,8 @@ const toolkit = (() => {
 
     resize(width) {
       this.width = Math.max(220, Math.round(width));
+      const high = this.spec.height ?? 250;
+      this.height = this.width < 400 && high >= 200 && !this.spec.equal ? 200 : high;
       if (this.frame) this.draw(this.frame);
     }
 
@@ -369,8 +371,11 @@ const toolkit = (() => {
         }
         attributes(this.element("grid", "xaxis", "line"),
           { class: "apx-axis", x1: left, x2: right, y1: bottom, y2: bottom });
+        const name = axisLabel(frame.x);
+        const half = 3.2 * name.length;
+        const middle = Math.max(half, Math.min(this.width - half, (left + right) / 2));
         say(attributes(this.element("text", "xlabel", "text"), { class: "apx-axis-label",
-          x: (left + right) / 2, y: bottom + 33, "text-anchor": "middle" }), axisLabel(frame.x));
+          x: middle.toFixed(1), y: bottom + 33, "text-anchor": "middle" }), name);
       }
       if (!frame.y.hidden) {
         const ticks = axisTicks(frame.y, Math.floor((bottom - top) / 34));

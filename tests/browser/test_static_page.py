@@ -1,0 +1,276 @@
+"""Explorers in a page from a file, no kernel and no network: they move, speak, download."""
+
+import csv
+import importlib
+import io
+import json
+import statistics
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.browser.static_page import static_page
+from tests.explorers.page import LESSONS, close
+
+CLASSES = {name: cls for lesson in LESSONS for name, cls in importlib.import_module(
+    f"apex_lessons.explorers.{lesson}").explorers().items()}
+every_explorer = pytest.mark.parametrize("name", CLASSES)
+
+LATENCY = """async ([slider, count]) => {
+  const frame = () => new Promise(requestAnimationFrame);
+  const picture = () => slider.closest(".apx").querySelector(".apx-stage").innerHTML;
+  const work = [], whole = [];
+  for (let i = 0; i < count; i++) {
+    await frame();
+    await new Promise((done) => setTimeout(done, (7 * i) % 16));
+    const before = picture();
+    const span = slider.max - slider.min;
+    slider.value = Number(slider.min) + ((i * 37) % 100) / 100 * span;
+    const start = performance.now();
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    slider.getBoundingClientRect();
+    work.push(performance.now() - start);
+    await frame();
+    if (picture() !== before) whole.push(performance.now() - start);
+  }
+  return { work, whole };
+}"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("static")
+    for name, cls in CLASSES.items():
+        (folder / f"{name}.html").write_text(static_page([cls()]), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def show(open_page, files):
+    def show_one(name, link="", **options):
+        page = open_page((files / f"{name}.html").as_uri() + link, **options)
+        page.wait_for_function("window.ready")
+        page.wait_for_selector(".apx-words p")
+        return page
+    return show_one
+
+
+def sliders(page):
+    return page.locator(".apx-range:enabled").all()
+
+
+def words(page):
+    return page.locator(".apx-words").inner_text()
+
+
+def picture(page):
+    return page.locator(".apx-stage").inner_html()
+
+
+def settings_of(page, cls):
+    return page.evaluate("names => Object.fromEntries(names.map(n => "
+                         "[n, document.querySelector('[data-model]').model.get(n)]))",
+                         list(cls.ranges))
+
+
+def downloaded(page, label):
+    with page.expect_download() as arriving:
+        page.get_by_role("button", name=label).click()
+    return arriving.value.path().read_bytes()
+
+
+def facts_in(table):
+    rows = csv.DictReader(io.StringIO(table.decode("utf-8")))
+    return {row["name"]: float(row["value"]) for row in rows if row["part"] == "fact"}
+
+
+@every_explorer
+def test_every_slider_moves_by_keyboard_and_agrees_with_python(name, show):
+    page = show(name)
+    moved = 0
+    for slider in sliders(page):
+        before, said = picture(page), words(page)
+        slider.focus()
+        for key in ("ArrowRight", "ArrowRight", "PageUp", "ArrowLeft"):
+            page.keyboard.press(key)
+        page.wait_for_timeout(40)
+        moved += picture(page) != before and words(page) != said
+        explorer = CLASSES[name]()
+        explorer.set(**settings_of(page, CLASSES[name]))
+        if page.locator(".apx").get_attribute("data-state") == "":
+            facts = explorer.facts()
+            for key, value in facts_in(downloaded(page, "Save the numbers as CSV")).items():
+                assert close(facts[key], value), key
+    assert moved >= 1
+    assert page.complaints == []
+
+
+@every_explorer
+def test_reset_presets_and_links(name, show):
+    page, cls = show(name), CLASSES[name]
+    defaults, said = settings_of(page, cls), words(page)
+    for chip in page.locator(".apx-chip").all():
+        chip.click()
+        assert chip.get_attribute("aria-pressed") == "true"
+        assert page.locator(".apx-alarm").inner_text() == ""
+    slider = sliders(page)[0]
+    slider.focus()
+    page.keyboard.press("End")
+    changed = settings_of(page, cls)
+    explorer = cls()
+    explorer.set(**changed)
+    page.get_by_role("button", name="Reset all settings").click()
+    assert settings_of(page, cls) == defaults and words(page) == said
+    other = show(name, link=f"#{explorer.link}")
+    assert settings_of(other, cls) == changed
+    assert page.complaints == [] and other.complaints == []
+
+
+@every_explorer
+def test_downloads_hold_what_is_shown(name, show):
+    page = show(name)
+    drawing = downloaded(page, "Save the picture as SVG").decode("utf-8")
+    assert drawing.startswith("<svg") and "var(--" not in drawing and "NaN" not in drawing
+    assert downloaded(page, "Save the picture as PNG").startswith(b"\x89PNG")
+    table = list(csv.reader(io.StringIO(downloaded(page, "Save the numbers as CSV").decode())))
+    assert table[0] == ["part", "name", "x", "value"] and len(table) > 30
+    assert page.complaints == []
+
+
+@every_explorer
+def test_a_wrong_number_is_answered_in_words(name, show):
+    page = show(name)
+    box, said = page.locator(".apx-box:enabled").first, words(page)
+    complaint = page.locator(".apx-complaint").first
+    for wrong in ("", "-5", "1e99"):
+        box.fill(wrong)
+        assert complaint.inner_text().startswith("Type a number from")
+        assert box.get_attribute("aria-invalid") == "true"
+        assert words(page) == said
+    box.blur()
+    assert complaint.inner_text() == "" and box.input_value() != ""
+    page.evaluate("document.querySelector('[data-model]').model.set"
+                  f"({json.dumps(next(iter(CLASSES[name].ranges)))}, -7)")
+    assert "choose" in page.locator(".apx-alarm").inner_text()
+    assert page.complaints == []
+
+
+@every_explorer
+def test_an_error_is_shown(name, show):
+    page = show(name)
+    page.evaluate("""() => { const { model } = document.querySelector('[data-model]');
+      Math.log = () => { throw new Error("the test broke it"); };
+      Math.cos = Math.log; Math.sqrt = Math.log; Math.exp = Math.log; }""")
+    page.get_by_role("button", name="Reset all settings").click()
+    slider = sliders(page)[0]
+    slider.focus()
+    page.keyboard.press("Home")
+    assert "the test broke it" in page.locator(".apx-alarm").inner_text()
+    assert any("the test broke it" in said for said in page.complaints)
+
+
+@every_explorer
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(name, scheme, show):
+    page = show(name, color_scheme=scheme)
+    assert page.locator(".apx").get_attribute("data-theme") == scheme
+    page.evaluate("s => { document.body.style.background = s === 'dark' ? '#111' : '#fff';"
+                  "document.querySelector('h1').style.color = s === 'dark' ? '#eee' : '#111'; }",
+                  scheme)
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    assert page.complaints == []
+
+
+@every_explorer
+@pytest.mark.parametrize("width", [320, 360, 590, 720, 1024, 1400])
+def test_no_width_scrolls_sideways_or_cuts_a_word(name, width, show):
+    page = show(name, viewport={"width": width, "height": 760})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    cut = page.evaluate("""() => [...document.querySelectorAll(".apx svg.apx-svg text")]
+      .filter((node) => { const box = node.getBoundingClientRect();
+        const frame = node.ownerSVGElement.getBoundingClientRect();
+        return node.textContent && (box.left < frame.left - 1 || box.right > frame.right + 1
+          || box.top < frame.top - 1 || box.bottom > frame.bottom + 1); })
+      .map((node) => node.textContent)""")
+    assert cut == []
+
+
+@every_explorer
+def test_the_picture_can_be_read_by_keyboard_and_by_touch(name, show):
+    page = show(name, has_touch=True)
+    surface = page.locator(".apx-surface").first
+    where = page.locator(".apx-where").first
+    surface.focus()
+    page.keyboard.press("End")
+    last = where.inner_text()
+    page.keyboard.press("Home")
+    assert where.inner_text() != last
+    assert where.inner_text() in page.locator(".apx-live").inner_text()
+    page.keyboard.press("Escape")
+    surface.scroll_into_view_if_needed()
+    box = surface.bounding_box()
+    page.touchscreen.tap(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.5)
+    assert where.inner_text() not in ("", last)
+
+
+@every_explorer
+def test_facts_are_spoken_after_the_hand_rests(name, show):
+    page = show(name)
+    slider = sliders(page)[0]
+    slider.focus()
+    page.keyboard.press("End")
+    page.wait_for_timeout(900)
+    spoken = page.locator(".apx-live").inner_text()
+    assert spoken and spoken.split(".")[0] in words(page)
+    assert page.locator(".apx-live").get_attribute("aria-live") == "polite"
+
+
+@every_explorer
+def test_elements_are_kept_and_leave_with_the_view(name, show):
+    page = show(name)
+    kept = page.evaluate("""() => { const { model } = document.querySelector("[data-model]");
+      const slider = document.querySelector(".apx-range:enabled");
+      const nodes = new Set(document.querySelectorAll(".apx-stage *"));
+      for (const share of [0.3, 0.5, 0.7]) {
+        slider.value = Number(slider.min) + share * (slider.max - slider.min);
+        slider.dispatchEvent(new Event("input"));
+      }
+      return [...document.querySelectorAll(".apx-stage *")].filter((n) => nodes.has(n)).length
+        / nodes.size; }""")
+    assert kept > 0.6
+    page.evaluate("document.querySelector('[data-model]').unmount()")
+    said = words(page)
+    page.evaluate("document.querySelector('[data-model]').model.set("
+                  f"{json.dumps(next(iter(CLASSES[name].ranges)))}, -7)")
+    assert words(page) == said and page.complaints == []
+
+
+@every_explorer
+def test_messages_to_a_kernel_are_few(name, show):
+    page = show(name)
+    sent = page.evaluate("""async () => { window.saved = 0;
+      const slider = document.querySelector(".apx-range:enabled");
+      const start = performance.now();
+      let moves = 0;
+      while (performance.now() - start < 500) {
+        slider.value = Number(slider.min) + (moves++ % 50) / 50 * (slider.max - slider.min);
+        slider.dispatchEvent(new Event("input"));
+        await new Promise((done) => setTimeout(done, 4));
+      }
+      await new Promise((done) => setTimeout(done, 200));
+      return [moves, window.saved]; }""")
+    moves, saved = sent
+    assert moves > 20 and 1 <= saved <= 9
+
+
+@every_explorer
+def test_a_move_is_drawn_within_a_frame(name, show, capsys):
+    page = show(name)
+    slider = page.query_selector(".apx-range:enabled")
+    times = page.evaluate(LATENCY, [slider, 41])
+    work, whole = statistics.median(times["work"]), statistics.median(times["whole"])
+    with capsys.disabled():
+        print(f"\n{name}: drawn in {work:.1f} ms, on the screen after {whole:.1f} ms (median)")
+    assert len(times["whole"]) > 30
+    assert whole <= 16
