@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from apex_lessons.errors import real_number, whole_number
+from apex_lessons.errors import (floating_dtype, floating_tensor, real_number,
+                                 values_can_be_seen, whole_number)
 
 ID_DTYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -43,10 +44,10 @@ class ScaledEmbedding(nn.Module):
         # scale = sqrt(d_model), in float64; rounded where it is used
         self.scale = math.sqrt(d_model) if scale is None else real_number("scale", scale)
         self.padding_idx = self._row(padding_idx)
+        if dtype is not None:
+            floating_dtype("dtype", dtype)
         shape = (self.vocab_size, self.d_model)
         self.weight = nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
-        if not self.weight.is_floating_point():
-            raise TypeError(f"dtype must be a floating-point dtype, got {dtype}")
         self.reset_parameters(generator)
 
     def _row(self, padding_idx: int | None) -> int | None:
@@ -86,7 +87,7 @@ class ScaledEmbedding(nn.Module):
 
         Raises ValueError for another last dimension, TypeError for another dtype.
         """
-        if hidden.shape[-1:] != (self.d_model,):
+        if floating_tensor("hidden", hidden).shape[-1:] != (self.d_model,):
             raise ValueError(f"hidden must end in d_model={self.d_model}, got shape"
                              f" {tuple(hidden.shape)}")
         if hidden.dtype != self.weight.dtype and not torch.is_autocast_enabled(hidden.device.type):
@@ -102,12 +103,13 @@ class ScaledEmbedding(nn.Module):
                             " token_ids.long() if the values are whole numbers")
         if token_ids.dtype not in (torch.int64, torch.int32):
             token_ids = token_ids.long()
-        if token_ids.is_meta or torch.compiler.is_compiling() or not token_ids.numel():
+        if not values_can_be_seen(token_ids) or not token_ids.numel():
             return token_ids
         low, high = (int(bound) for bound in token_ids.aminmax())
-        if low < 0 or high >= self.vocab_size:
+        rows = len(self.weight)
+        if low < 0 or high >= rows:
             raise IndexError(f"token id {low if low < 0 else high} is out of range: the table has"
-                             f" {self.vocab_size} rows, ids 0 to {self.vocab_size - 1}; a table"
+                             f" {rows} rows, ids 0 to {rows - 1}; a table"
                              " needs the largest id + 1 rows, special tokens included")
         return token_ids
 

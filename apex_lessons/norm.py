@@ -6,12 +6,13 @@ for float64. Reference, section 3. Paper: Zhang and Sennrich (arXiv:1910.07467),
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import torch
 from torch import Tensor, nn
 
-from apex_lessons.errors import one_of, real_number, whole_number
+from apex_lessons.errors import floating_tensor, one_of, real_number, whole_number
 
 ORDERS = ("cast-last", "cast-first", "cast-to-weight")
 HALF_TYPES = (torch.float16, torch.bfloat16)
@@ -91,7 +92,7 @@ class RMSNorm(nn.Module):
             nn.init.constant_(self.weight, 1.0 - self.weight_offset)
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.shape[-1:] != (self.d_model,):
+        if floating_tensor("x", x).shape[-1:] != (self.d_model,):
             raise ValueError(f"x must end in d_model={self.d_model}, got shape"
                              f" {tuple(x.shape)}")
         return rms_norm(x, self.weight, self.eps, weight_offset=self.weight_offset,
@@ -130,7 +131,7 @@ class _RMSNorm(torch.autograd.Function):
         x, weight, inverse = ctx.saved_tensors
         eps, weight_offset, _ = ctx.settings
         # Autocast would round the sums over rows to a half type.
-        with torch.autocast(x.device.type, enabled=False):
+        with _no_autocast(x.device.type):
             if torch.is_grad_enabled():  # a second derivative may be wanted
                 found = _gradients_plain(x, weight, grad, eps, weight_offset)
             else:
@@ -154,6 +155,12 @@ class _RMSNorm(torch.autograd.Function):
         rows = [_RMSNorm.apply(x[i], None if weight is None else weight[i], *settings)
                 for i in range(info.batch_size)]
         return tuple(torch.stack(part) for part in zip(*rows)), (0, 0)
+
+
+def _no_autocast(device_type: str):
+    if not torch.amp.is_autocast_available(device_type):
+        return contextlib.nullcontext()
+    return torch.autocast(device_type, enabled=False)
 
 
 def _batch_first(t: Tensor, dim: int | None, size: int) -> Tensor:
@@ -239,18 +246,14 @@ def _statistics_dtype(x: Tensor) -> torch.dtype:
 
 
 def _check(x: Tensor, weight: Tensor | None, weight_offset: float) -> None:
-    if not isinstance(x, Tensor) or not x.is_floating_point():
-        kind = getattr(x, "dtype", type(x).__name__)
-        raise TypeError(f"x must be a floating-point tensor, got {kind}: use x.float()")
+    floating_tensor("x", x)
     if x.ndim == 0 or x.shape[-1] == 0:
         raise ValueError(f"x must have a last dimension of at least 1, got shape {tuple(x.shape)}")
     if weight is None:
         if weight_offset:
             raise ValueError(f"weight_offset={weight_offset} needs a weight, got None")
         return
-    if not isinstance(weight, Tensor) or not weight.is_floating_point():
-        kind = getattr(weight, "dtype", type(weight).__name__)
-        raise TypeError(f"weight must be a floating-point tensor or None, got {kind}")
+    floating_tensor("weight", weight, "or None")
     if weight.shape != x.shape[-1:]:
         raise ValueError(f"weight must have shape ({x.shape[-1]},), got {tuple(weight.shape)}:"
                          " one number a dimension, shared by all tokens")

@@ -15,7 +15,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from apex_lessons.errors import one_of, real_number, whole_number
+from apex_lessons.errors import (floating_dtype, floating_tensor, one_of, real_number, tensor,
+                                 values_can_be_seen, whole_number)
 
 LAYOUTS = ("interleaved", "half")
 MAX_CACHED_ROWS = 2**20
@@ -42,8 +43,8 @@ def inverse_frequencies(head_dim: int, base: float = 10_000.0) -> Tensor:
 def wavelengths(inv_freq: Tensor) -> Tensor:
     """Tokens that each pair needs for one turn: 2 pi / inv_freq; inf where it stands still.
 
-    Same shape as ``inv_freq``, float64. Raises ValueError for a negative or NaN frequency
-    and TypeError for anything that is not a floating-point tensor.
+    Same shape as ``inv_freq``, float64. Raises ValueError for a frequency that is negative or
+    not finite and TypeError for anything that is not a floating-point tensor.
     Source: YaRN (arXiv:2309.00071), Eq. 13.
 
     >>> [round(value, 2) for value in wavelengths(inverse_frequencies(8)).tolist()]
@@ -77,8 +78,7 @@ def rotary_tables(positions: Tensor, inv_freq: Tensor, *, attention_factor: floa
     if inv_freq.ndim != 1:
         raise ValueError(f"inv_freq must be [pairs], got shape {tuple(inv_freq.shape)}")
     attention_factor = real_number("attention_factor", attention_factor, above=0.0)
-    if not dtype.is_floating_point:
-        raise TypeError(f"dtype must be a floating-point dtype, got {dtype}")
+    floating_dtype("dtype", dtype)
     if positions.is_meta:
         shape = (*positions.shape, len(inv_freq))
         return (torch.empty(shape, dtype=dtype, device="meta"),
@@ -99,7 +99,7 @@ def rotate_pairs(x: Tensor) -> Tensor:
     >>> rotate_pairs(torch.tensor([1.0, 2.0, 3.0, 4.0])).tolist()
     [-2.0, 1.0, -4.0, 3.0]
     """
-    if x.ndim == 0 or x.shape[-1] % 2:
+    if tensor("x", x).ndim == 0 or x.shape[-1] % 2:
         raise ValueError(f"x must have an even last dimension, got shape {tuple(x.shape)}")
     return torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).flatten(-2)
 
@@ -271,7 +271,8 @@ class RotaryEmbedding(nn.Module):
         self.rotary_dim = whole_number("rotary_dim", width, at_least=2, even=True)
         if self.rotary_dim > self.head_dim:
             raise ValueError(f"rotary_dim {rotary_dim} is above head_dim {head_dim}")
-        self.base, self.layout = float(base), one_of("layout", layout, LAYOUTS)
+        self.base = real_number("base", base, above=1.0, hint="the usual one is 10000")
+        self.layout = one_of("layout", layout, LAYOUTS)
         self.inv_freq, self.attention_factor = self._settings(scaling)
         self._tables: dict[tuple, tuple[Tensor, Tensor]] = {}
 
@@ -279,12 +280,16 @@ class RotaryEmbedding(nn.Module):
         plain = inverse_frequencies(self.rotary_dim, self.base)
         if scaling is None:
             return plain, 1.0
-        inv_freq, attention_factor = scaling
+        try:
+            inv_freq, attention_factor = scaling
+        except (TypeError, ValueError):
+            raise TypeError("scaling must be ScaledFrequencies (apex_lessons.yarn) or None, got"
+                            f" {type(scaling).__name__}") from None
+        _check_frequencies(inv_freq)
         if inv_freq.shape != plain.shape:
             raise ValueError(f"scaling has {inv_freq.numel()} frequencies, rotary_dim"
                              f" {self.rotary_dim} has {len(plain)} pairs: make it with"
                              f" head_dim={self.rotary_dim}")
-        _check_frequencies(inv_freq)
         factor = real_number("attention_factor", attention_factor, above=0.0)
         return inv_freq.detach().to("cpu", torch.float64, copy=True), factor
 
@@ -295,19 +300,24 @@ class RotaryEmbedding(nn.Module):
         ``positions``: integers [S] or [B, S]; None means offset, offset + 1, ... A decoder
         that feeds one token at a time must pass one of the two, or every token stands at 0.
         """
+        for name, x in (("q", q), ("k", k)):
+            self._check_heads(name, x)
         if positions is None:
             self._check_lengths(q, k)
-            rows = q.shape[-2]
-            tables = {dtype: self.tables(rows, offset=offset, device=q.device, dtype=dtype)
-                      for dtype in {_table_dtype(q), _table_dtype(k)}}
+        elif offset:
+            raise ValueError(f"offset={offset} and positions were both given: give one")
         else:
-            if offset:
-                raise ValueError(f"offset={offset} and positions were both given: give one")
-            tables = {dtype: rotary_tables(positions.to(q.device), self.inv_freq, dtype=dtype,
-                                           attention_factor=self.attention_factor)
-                      for dtype in {_table_dtype(q), _table_dtype(k)}}
-        return (apply_rotary(q, *tables[_table_dtype(q)], layout=self.layout),
-                apply_rotary(k, *tables[_table_dtype(k)], layout=self.layout))
+            _check_positions(positions)
+        return self._turned(q, positions, offset), self._turned(k, positions, offset)
+
+    def _turned(self, x: Tensor, positions: Tensor | None, offset: int) -> Tensor:
+        dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
+        if positions is None:
+            cos, sin = self.tables(x.shape[-2], offset=offset, device=x.device, dtype=dtype)
+        else:
+            cos, sin = rotary_tables(positions.to(x.device), self.inv_freq, dtype=dtype,
+                                     attention_factor=self.attention_factor)
+        return apply_rotary(x, cos, sin, layout=self.layout)
 
     def tables(self, rows: int, *, offset: int = 0, device="cpu",
                dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
@@ -332,11 +342,15 @@ class RotaryEmbedding(nn.Module):
             return rotary_tables(positions, self.inv_freq, dtype=dtype,
                                  attention_factor=self.attention_factor)
 
+    def _check_heads(self, name: str, x: Tensor) -> None:
+        if floating_tensor(name, x).ndim < 2 or x.shape[-1] != self.head_dim:
+            raise ValueError(f"{name} must be [batch, heads, seq, head_dim={self.head_dim}], got"
+                             f" shape {tuple(x.shape)}")
+
     def _check_lengths(self, q: Tensor, k: Tensor) -> None:
-        if q.ndim < 2 or k.ndim < 2 or q.shape[-2] != k.shape[-2]:
-            raise ValueError(f"q has shape {tuple(q.shape)} and k {tuple(k.shape)}: without"
-                             " positions both must hold the same tokens, [batch, heads, seq,"
-                             " head_dim]")
+        if q.shape[-2] != k.shape[-2]:
+            raise ValueError(f"q holds {q.shape[-2]} tokens and k {k.shape[-2]}: without positions"
+                             " both must hold the same ones")
 
     def __getstate__(self):
         # Copies and pickles make their own tables.
@@ -364,7 +378,7 @@ def convert_layout(weight: Tensor, n_heads: int, *, to: str,
     """
     one_of("to", to, LAYOUTS)
     n_heads = whole_number("n_heads", n_heads, at_least=1)
-    if weight.ndim == 0 or weight.shape[0] % n_heads:
+    if tensor("weight", weight).ndim == 0 or weight.shape[0] % n_heads:
         raise ValueError(f"weight of shape {tuple(weight.shape)} has rows that do not divide"
                          f" into {n_heads} heads: give the number of heads of this matrix")
     head_dim = weight.shape[0] // n_heads
@@ -379,40 +393,34 @@ def convert_layout(weight: Tensor, n_heads: int, *, to: str,
     return heads.index_select(1, order).flatten(0, 1)
 
 
-def _table_dtype(x: Tensor) -> torch.dtype:
-    return torch.float64 if x.dtype == torch.float64 else torch.float32
-
-
-def _values_can_be_seen(x: Tensor) -> bool:
-    return not (x.is_meta or torch.compiler.is_compiling())
-
-
 def _check_positions(positions: Tensor) -> None:
     integers = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-    if not isinstance(positions, Tensor) or positions.dtype not in integers:
-        kind = getattr(positions, "dtype", type(positions).__name__)
-        raise TypeError(f"positions must be an integer tensor, got {kind}: half types cannot"
-                        " even count to 300; use torch.arange(seq) or .long()")
+    hint = "use torch.arange(seq) or .long(); half types cannot even count to 300"
+    if tensor("positions", positions, hint).dtype not in integers:
+        raise TypeError(f"positions must be of an integer dtype, got {positions.dtype}; {hint}")
     if positions.ndim not in (1, 2):
         raise ValueError(f"positions must be [seq] or [batch, seq], got shape"
                          f" {tuple(positions.shape)}")
-    if _values_can_be_seen(positions) and positions.numel() and int(positions.min()) < 0:
+    if values_can_be_seen(positions) and positions.numel() and int(positions.min()) < 0:
         raise ValueError(f"positions must not be negative, got {int(positions.min())}: count"
                          " tokens from 0, and give padding any position, 0 for instance")
 
 
 def _check_frequencies(inv_freq: Tensor) -> None:
-    if not isinstance(inv_freq, Tensor) or not inv_freq.is_floating_point():
-        kind = getattr(inv_freq, "dtype", type(inv_freq).__name__)
-        raise TypeError(f"inv_freq must be a floating-point tensor, got {kind}")
-    if _values_can_be_seen(inv_freq) and not bool((inv_freq >= 0).all()):
-        raise ValueError("inv_freq must not be negative or NaN, got"
-                         f" {inv_freq[~(inv_freq >= 0)][0].item()}: radians per token")
+    floating_tensor("inv_freq", inv_freq, "make it with inverse_frequencies")
+    if not values_can_be_seen(inv_freq):
+        return
+    wrong = ~((inv_freq >= 0) & inv_freq.isfinite())
+    if bool(wrong.any()):
+        raise ValueError(f"inv_freq must be finite and not negative, got {inv_freq[wrong][0].item()}"
+                         ": radians per token")
 
 
 def _check_tables(x: Tensor, cos: Tensor, sin: Tensor) -> None:
-    if not x.is_floating_point():
-        raise TypeError(f"x must be of a floating-point dtype, got {x.dtype}")
+    if not (isinstance(x, Tensor) and isinstance(cos, Tensor) and isinstance(sin, Tensor)
+            and x.is_floating_point() and cos.is_floating_point() and sin.is_floating_point()):
+        for name, value in (("x", x), ("cos", cos), ("sin", sin)):
+            floating_tensor(name, value)
     table, shape = cos.shape, x.shape
     if table != sin.shape or len(table) not in (2, 3):
         raise ValueError(f"cos has shape {tuple(table)}, sin {tuple(sin.shape)}: both must"

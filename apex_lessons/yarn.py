@@ -17,7 +17,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from apex_lessons.errors import one_of, real_number, whole_number
+from apex_lessons.errors import (floating_tensor, one_of, real_number, whole_number,
+                                 yes_or_no)
 from apex_lessons.rope import inverse_frequencies, wavelengths
 
 RAMPS = ("pair", "rotations")
@@ -193,8 +194,7 @@ def longrope(head_dim: int, *, base: float, factor: float, trained_length: int,
     trained_length = whole_number("trained_length", trained_length, at_least=2,
                                   hint="the attention factor divides by its logarithm")
     plain = inverse_frequencies(head_dim, base)
-    listed = factors.tolist() if isinstance(factors, Tensor) else factors
-    divisors = [real_number(f"factors[{i}]", value, above=0.0) for i, value in enumerate(listed)]
+    divisors = _divisors(factors)
     if len(divisors) != len(plain):
         raise ValueError(f"factors has {len(divisors)} entries, head_dim {head_dim} has"
                          f" {len(plain)} pairs: give one divisor a pair")
@@ -224,7 +224,11 @@ def proportional(head_dim: int, *, base: float, partial_rotary_factor: float,
         raise ValueError(f"partial_rotary_factor must be at most 1, got {share:g}: it is the"
                          " share of the pairs that turn")
     plain = inverse_frequencies(head_dim, base) / _factor(factor)
-    turning = torch.arange(len(plain), device="cpu") < int(share * head_dim // 2)
+    turning_pairs = int(share * head_dim // 2)
+    if turning_pairs == 0:
+        raise ValueError(f"partial_rotary_factor {share:g} of head_dim {head_dim} leaves no pair"
+                         f" that turns: use at least {2 / head_dim:g}")
+    turning = torch.arange(len(plain), device="cpu") < turning_pairs
     return ScaledFrequencies(torch.where(turning, plain, 0.0), 1.0)
 
 
@@ -330,7 +334,7 @@ def pair_ramp(head_dim: int, base: float, trained_length: int, beta_fast: float 
         raise ValueError(f"trained_length {trained_length} is too short: even the fastest pair"
                          f" makes fewer than beta_slow={beta_slow:g} turns (2 pi tokens each);"
                          " use ramp='rotations' or position_interpolation")
-    if truncate:
+    if yes_or_no("truncate", truncate):
         low, high = math.floor(low), math.ceil(high)
     # The clamp at head_dim - 1 and the 0.001 are those of the authors' code.
     low, high = max(low, 0), min(high, head_dim - 1)
@@ -369,7 +373,8 @@ def regimes(plain: Tensor, scaled: Tensor, factor: float) -> Tensor:
     [0, 0, 1, 2]
     """
     factor = _factor(factor)
-    if plain.shape != scaled.shape:
+    floating_tensor("plain", plain)
+    if plain.shape != floating_tensor("scaled", scaled).shape:
         raise ValueError(f"plain has shape {tuple(plain.shape)}, scaled {tuple(scaled.shape)}:"
                          " give the frequencies of the same pairs")
     between = torch.ones_like(plain, dtype=torch.int8)
@@ -383,10 +388,20 @@ def _stretched_base(head_dim: int, base: float, stretch: float) -> float:
     hint = "one pair cannot be both the unchanged and the interpolated one"
     head_dim = whole_number("head_dim", head_dim, at_least=4, even=True, hint=hint)
     try:
-        return _base(base) * stretch ** (head_dim / (head_dim - 2))
+        larger = _base(base) * stretch ** (head_dim / (head_dim - 2))
     except OverflowError:
-        raise ValueError(f"a stretch of {stretch:g} makes the base overflow float64;"
-                         " use a smaller factor or length") from None
+        larger = math.inf
+    if larger == math.inf:
+        raise ValueError(f"base {base:g} with a factor that stretches it by {stretch:g} overflows"
+                         " float64; use a smaller factor or length")
+    return larger
+
+
+def _divisors(factors) -> list[float]:
+    listed = factors.tolist() if isinstance(factors, Tensor) else factors
+    if not isinstance(listed, (list, tuple)):
+        raise TypeError(f"factors must be a list of numbers, one a pair, got {factors!r}")
+    return [real_number(f"factors[{i}]", value, above=0.0) for i, value in enumerate(listed)]
 
 
 def _factor(factor: float) -> float:
