@@ -164,6 +164,13 @@ def write_whole(path: Path, text: str) -> bool:
     return True
 
 
+def named(page: Path) -> list[Path]:
+    """The sources meant by a path, or by a page's number as in ``make notebooks PAGE=03``."""
+    if page.name.isdigit():
+        return sorted(FOLDER.glob(f"{int(page.name):02d}-*.py")) or [page]
+    return [page.with_suffix(".py")]
+
+
 def report_failure(source: Path, number: int, error: Exception) -> None:
     """The failing cell and its traceback, on stderr, without colours in a log."""
     text = str(error) if sys.stderr.isatty() else ANSI.sub("", str(error))
@@ -199,7 +206,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("pages", nargs="*", type=Path, help="text sources; default: all pages")
     parser.add_argument("--fresh", action="store_true", help="renew the `machine` outputs too")
     options = parser.parse_args(arguments)
-    sources = [page.with_suffix(".py") for page in options.pages] or page_sources()
+    sources = [found for page in options.pages for found in named(page)] or page_sources()
     missing = [str(source) for source in sources if not source.is_file()]
     if missing:
         print(f"no such page source: {', '.join(missing)}", file=sys.stderr)
