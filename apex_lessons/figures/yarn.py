@@ -19,13 +19,22 @@ from matplotlib.patches import Wedge
 from torch import Tensor
 
 from apex_lessons import rope, yarn
-from apex_lessons.figures import FAINT, INK, LINE_STYLES, PALETTE, PAPER, new_figure
+from apex_lessons.figures import FAINT, INK, PALETTE, PAPER, new_figure
+from apex_lessons.models.published import PublishedModel, published
 
 BLUE, VERMILION, GREEN, PURPLE, AMBER, SKY = PALETTE[:6]
 REGIMES = ("unchanged", "blended", "divided")
 REGIME_COLOURS, REGIME_MARKERS = (BLUE, GREEN, VERMILION), ("o", "D", "s")
 HEAD_DIM, BASE, TRAINED = 128, 10_000.0, 4096
 SEED = 4
+# Phi-3.5-mini-instruct, the divisors for texts longer than 4,096 tokens (head width 96,
+# base 10,000); mlc-ai/mlc-llm at 79d603f, python/mlc_llm/model/model_preset.py.
+PHI_3_5_MINI_LONG = (
+    1.08, 1.11, 1.14, 1.34, 1.59, 1.6, 1.62, 2.62, 3.23, 3.23, 4.79, 7.4, 7.7, 9.09,
+    12.2, 17.67, 24.46, 28.57, 30.42, 30.84, 32.59, 32.93, 42.32, 44.96, 50.34,
+    50.45, 57.55, 57.93, 58.21, 60.14, 62.61, 62.62, 62.71, 63.14, 63.14, 63.77,
+    63.93, 63.96, 63.97, 64.03, 64.07, 64.08, 64.12, 64.41, 64.48, 64.51, 64.53,
+    64.84)
 
 
 class Released(NamedTuple):
@@ -44,7 +53,15 @@ class Released(NamedTuple):
     beta_fast: float = 32.0
     beta_slow: float = 1.0
     truncate: bool = True
+    mscale: float | None = None
+    mscale_all_dim: float | None = None
     inferred: tuple[str, ...] = ()
+
+    def softmax_factor(self) -> float:
+        """What DeepSeek's code multiplies the softmax scale by; 1.0 elsewhere."""
+        if self.mscale_all_dim is None:
+            return 1.0
+        return yarn.yarn_attention_factor(self.factor, self.mscale_all_dim) ** 2
 
     def scaled(self) -> yarn.ScaledFrequencies:
         """The frequencies and the factor on cos and sin that these settings give."""
@@ -54,7 +71,43 @@ class Released(NamedTuple):
             return yarn.llama3(self.head_dim, **common, high_freq_factor=self.beta_fast,
                                low_freq_factor=self.beta_slow)
         return yarn.yarn(self.head_dim, **common, beta_fast=self.beta_fast,
-                         beta_slow=self.beta_slow, truncate=self.truncate)
+                         beta_slow=self.beta_slow, truncate=self.truncate,
+                         mscale=self.mscale, mscale_all_dim=self.mscale_all_dim)
+
+
+SHOWN = {"Yarn-Llama-2-7b-128k": "Llama 2 128K", "gpt-oss-20b": "gpt-oss-20b",
+         "DeepSeek-V3 (and R1, same architecture)": "DeepSeek-V3",
+         "Kimi-K2-Instruct-0905": "Kimi-K2-0905",
+         "Qwen2.5-7B-Instruct": "Qwen2.5-7B, opt-in",
+         "Olmo-3.1-32B-Instruct": "Olmo-3.1-32B",
+         "Llama-3.1-8B-Instruct": "Llama-3.1-8B"}
+# Kimi-K2 has DeepSeek-V3's architecture; its own file was read in part.
+INFERRED = {"Kimi-K2-0905": {"head_dim": 64}}
+
+
+def released_models() -> tuple[Released, ...]:
+    """Seven released models from the table of this course, each by its own settings.
+
+    What no source states and follows from the architecture is named in ``inferred``.
+    Source: ``apex_lessons.models.published``, which names one for every row.
+
+    >>> [model.name for model in released_models() if model.inferred]
+    ['Kimi-K2-0905']
+    """
+    rows = {row.model: row for row in published()}
+    return tuple(_released(name, rows[key]) for key, name in SHOWN.items())
+
+
+def _released(name: str, row: PublishedModel) -> Released:
+    llama3 = row.rope_scaling_type == "llama3"
+    guessed = INFERRED.get(name, {})
+    width = row.rotary_dims or guessed["head_dim"]
+    return Released(name, "llama3" if llama3 else "yarn", width, row.rope_theta,
+                    row.factor, row.original_max_position_embeddings,
+                    row.high_freq_factor if llama3 else row.beta_fast,
+                    row.low_freq_factor if llama3 else row.beta_slow,
+                    row.truncate is not False, row.mscale, row.mscale_all_dim,
+                    tuple(guessed))
 
 
 def _line_up(axis, values: Sequence[float]) -> list[float]:
