@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from apex_lessons.embedding import ScaledEmbedding
 from apex_lessons.figures import INK, LINE_STYLES, MARKERS, PALETTE, new_figure
+from apex_lessons.models.apex1 import SIZES, apex1_config
 from apex_lessons.norm import rms_norm
 
 WIDTHS = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
@@ -130,13 +131,13 @@ class Init(NamedTuple):
 INITS = (Init("N(0, 1), what nn.Embedding draws", 1.0, 0.0),
          Init("std 0.02, APEX-1 and GPT-2", APEX_STD, 0.0),
          Init("std 1/√d, tensor2tensor", 1.0, -0.5))
-NUMBERS_DRAWN = 2 ** 18
+NUMBERS_DRAWN = 2 ** 16
 
 
 def scales_by_width(widths: Sequence[int] = WIDTHS) -> dict[str, list[tuple]]:
     """For each init ``(width, size of the table, size after the factor)``, measured.
 
-    262,144 numbers are drawn for each width and go through ``ScaledEmbedding``.
+    65,536 numbers are drawn for each width and go through ``ScaledEmbedding``.
     """
     return {init.name: [(width, *measured_sizes(width, init.std(width)))
                         for width in widths] for init in INITS}
@@ -163,7 +164,7 @@ def scale_by_width(widths: Sequence[int] = WIDTHS):
                       label=init.name)
     for axis, title in zip(axes, ("the table, as drawn", "after × √d")):
         log_widths(axis, widths)
-        axis.set_yscale("log")
+        written_log_axis(axis, (0.01, 0.1, 1, 10, 100))
         axis.set_title(title, fontsize=11, color=INK)
         axis.axvline(2500, color=INK, lw=0.8, ls=":")
     axes[0].set_ylabel("size of one number (RMS)")
@@ -183,11 +184,12 @@ def log_widths(axis, widths: Sequence[int]) -> None:
     axis.minorticks_off()
 
 
-def written_log_axis(axis, ticks: Sequence[float]) -> None:
-    """A logarithmic y axis whose ticks are written as plain numbers."""
-    axis.set_yscale("log")
+def written_log_axis(axis, ticks: Sequence[float], side: str = "y") -> None:
+    """A logarithmic axis whose ticks are written as plain numbers."""
+    axis.set(**{f"{side}scale": "log"})
     axis.minorticks_off()
-    axis.set_yticks(list(ticks), [f"{tick:g}" for tick in ticks])
+    axis.set(**{f"{side}ticks": list(ticks),
+                f"{side}ticklabels": [f"{tick:g}" for tick in ticks]})
 
 
 def describe_scale_by_width(widths: Sequence[int] = WIDTHS) -> str:
@@ -247,8 +249,8 @@ def conventions(widths: tuple[int, int] = (512, 7168)):
         axis.plot(x[0], y[0], marker, color=color, ms=size, mfc="none", mew=2)
         axis.plot(x[1], y[1], marker, color=color, ms=size, label=rule.name,
                   mfc="none" if at == 0 else color, mew=2)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
+    written_log_axis(axis, (0.01, 0.1, 1, 10, 100), "x")
+    written_log_axis(axis, (0.01, 0.1, 1, 10, 100))
     axis.set_xlabel("size of the vector that enters block 1 (RMS)")
     axis.set_ylabel("size of the logits of an RMS-1 vector (std)")
     axis.legend(fontsize=9, frameon=False, loc="upper left",
@@ -263,6 +265,37 @@ def describe_conventions(widths: tuple[int, int] = (512, 7168)) -> str:
         f"{rule.name}: input {rule.input_size(a):.3g} to {rule.input_size(b):.3g},"
         f" logits {rule.logit_size(a):.3g} to {rule.logit_size(b):.3g}"
         for a, b in [widths] for rule in CONVENTIONS)
+
+
+# --- one vector, for the explorer in the open ---------------------------------------
+
+def token_vector(width: int = 512, scaled: bool = True, std: float = APEX_STD):
+    """The first 64 numbers of one token's vector, with or without the factor."""
+    vector = one_vector(width, scaled, std)
+    figure, axis = new_figure(7.0, 2.6)
+    axis.bar(range(64), vector[:64].tolist(), color=PALETTE[0 if scaled else 1])
+    axis.set_ylim(-4, 4)
+    axis.set_xlabel("first 64 numbers of the vector")
+    axis.set_title(f"d = {width}, {'× √d' if scaled else 'as drawn'}: RMS"
+                   f" {root_mean_square(vector):.3f}", fontsize=10, color=INK)
+    return figure
+
+
+def one_vector(width: int, scaled: bool, std: float = APEX_STD) -> torch.Tensor:
+    """One random row of N(0, std²), times sqrt(width) if ``scaled``: [width]."""
+    return random_table(1, width, std)[0] * (math.sqrt(width) if scaled else 1.0)
+
+
+def describe_token_vector(width: int = 512, scaled: bool = True,
+                          std: float = APEX_STD) -> str:
+    """Its RMS and its length.
+
+    >>> describe_token_vector(4, False, 0.0)
+    'd = 4, as drawn: RMS 0.000, length 0.00'
+    """
+    vector = one_vector(width, scaled, std)
+    return (f"d = {width}, {'× √d' if scaled else 'as drawn'}: RMS"
+            f" {root_mean_square(vector):.3f}, length {vector.norm().item():.2f}")
 
 
 # --- what the optimiser sees ------------------------------------------------------
@@ -319,7 +352,7 @@ def optimiser_step(widths: Sequence[int] = (16, 64, 256, 1024)):
         axis.plot(widths, ratios, marker, color=color,
                   label=f"{name}: {'d' if name == 'SGD' else '√d'} times")
     log_widths(axis, widths)
-    axis.set_yscale("log")
+    written_log_axis(axis, (4, 16, 64, 256, 1024))
     axis.set_ylabel("move of Vaswani's table\n÷ move of T5's table")
     axis.legend(fontsize=9, frameon=False)
     return figure
@@ -513,10 +546,77 @@ def describe_gradient_paths(weight: torch.Tensor, token: int, target: int,
         weight, token, target, scale).items())
 
 
+def rounded(vector: torch.Tensor, decimals: int = 2) -> list[float]:
+    """A vector as rounded Python numbers, without negative zeros.
+
+    >>> rounded(torch.tensor([0.126, -0.001]))
+    [0.13, 0.0]
+    """
+    return [round(number, decimals) + 0.0 for number in vector.tolist()]
+
+
 def rounded_rows(matrix: torch.Tensor, decimals: int = 4) -> list[list[float]]:
-    """A matrix as rounded Python numbers, without negative zeros."""
-    return [[round(number, decimals) + 0.0 for number in row]
-            for row in matrix.tolist()]
+    """A matrix as rounded Python numbers, row by row."""
+    return [rounded(row, decimals) for row in matrix]
+
+
+class Savings(NamedTuple):
+    """Parameters of one APEX-1 size, by what they do with the vocabulary."""
+
+    table: int  # V·d, input and output in one
+    other_heads: int  # n_predict further [V, d] matrices, not tied
+    rest: int  # everything else
+
+    @property
+    def total(self) -> int:
+        return self.table + self.other_heads + self.rest
+
+
+def savings() -> dict[str, Savings]:
+    """The counts of all APEX-1 sizes; an untied head would add ``table`` once more.
+
+    >>> savings()["small"].table
+    77641216
+    """
+    rows = {}
+    for size in SIZES:
+        counts = apex1_config(size).parameter_counts()
+        table, heads = counts["embedding"], counts["multi-token head"]
+        rows[size] = Savings(table, heads, counts["total"] - table - heads)
+    return rows
+
+
+def tying_savings():
+    """Shares of each APEX-1 size: tied table, untied heads, what tying saves."""
+    figure, axis = new_figure(7.6, 3.0)
+    names = ("tied table", "4 untied multi-token heads", "the rest",
+             "saved: a second table")
+    looks = zip((PALETTE[0], PALETTE[2], "#bbbbbb", "none"), ("", "//", "", "xx"),
+                ("white", "white", "white", PALETTE[1]), names)
+    rows = list(reversed(savings().items()))
+    left = [0.0] * len(rows)
+    for part, (color, hatch, edge, name) in enumerate(looks):
+        shares = [(row.table, row.other_heads, row.rest, row.table)[part] / row.total
+                  for _, row in rows]
+        axis.barh(range(len(rows)), shares, left=left, color=color, hatch=hatch,
+                  edgecolor=edge, label=name)
+        left = [before + share for before, share in zip(left, shares)]
+    axis.axvline(1.0, color=INK, lw=0.8, ls=":")
+    axis.set_yticks(range(len(rows)), [
+        f"{size.capitalize()}, {row.total / 1e6:,.1f} M" for size, row in rows])
+    axis.set_xlabel("share of the model's own parameters")
+    axis.legend(fontsize=9, frameon=False, ncols=2, loc="lower center",
+                bbox_to_anchor=(0.4, 1.0))
+    return figure
+
+
+def describe_tying_savings() -> str:
+    """What tying saves, and what the multi-token heads hold, one line a size."""
+    return "\n".join(
+        f"{size}: tying saves {row.table:,} of {row.total + row.table:,}"
+        f" ({row.table / (row.total + row.table):.2%}); the untied heads hold"
+        f" {row.other_heads / row.table:.0f} times that" for size, row in
+        savings().items())
 
 
 # --- the start of training --------------------------------------------------------
@@ -624,23 +724,23 @@ def describe_word_cosines(table: torch.Tensor, rows: Sequence[int],
     nearest = values.max(dim=1)
     return "nearest in this list: " + ", ".join(
         f"{word}: {words[at]} {value:.2f}" for word, at, value in zip(
-            words, nearest.indices.tolist(), nearest.values.tolist()))
+            words, nearest.indices.tolist(), rounded(nearest.values)))
 
 
 def trained_sizes(table: torch.Tensor, marks: dict[str, int]):
     """Row sizes of a trained table beside those of two random ones."""
     figure, axis = new_figure(7.4, 3.6)
     edges = torch.logspace(-2, 0.6, 120)
-    tables = (("trained table", table), ("random, std 0.02", random_table(
-        *table.shape, APEX_STD)), ("random, std 1", random_table(*table.shape, 1.0)))
-    for (name, values), color, style in zip(tables, PALETTE, LINE_STYLES):
-        sizes = row_sizes(values)
-        axis.hist(sizes.tolist(), bins=edges.tolist(), histtype="stepfilled",
-                  alpha=0.35, color=color)
-        axis.hist(sizes.tolist(), bins=edges.tolist(), histtype="step", color=color,
-                  ls=style, label=name, lw=1.5)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
+    drawn = row_sizes(random_table(*table.shape, 1.0))  # [rows]
+    tables = (("trained table", row_sizes(table)), ("random, std 1", drawn),
+              ("random, std 0.02", drawn * APEX_STD))
+    for (name, sizes), color, style in zip(tables, PALETTE, LINE_STYLES):
+        counts = torch.histogram(sizes, edges).hist
+        axis.stairs(counts.tolist(), edges.tolist(), fill=True, alpha=0.35, color=color)
+        axis.stairs(counts.tolist(), edges.tolist(), color=color, ls=style, lw=1.5,
+                    label=name)
+    written_log_axis(axis, (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2), "x")
+    written_log_axis(axis, (1, 10, 100, 1000, 10_000))
     axis.set_xlabel("size of a row (RMS)")
     axis.set_ylabel("rows per bin")
     for word, row in marks.items():
@@ -648,7 +748,8 @@ def trained_sizes(table: torch.Tensor, marks: dict[str, int]):
         axis.axvline(size, ymax=0.9, color=INK, lw=0.8, ls=":")
         axis.text(size, 0.91, word, ha="center", fontsize=9, color=INK,
                   transform=axis.get_xaxis_transform())
-    axis.legend(fontsize=9, frameon=False, loc="center", bbox_to_anchor=(0.33, 0.65))
+    axis.legend(fontsize=9, frameon=False, ncols=3, loc="lower left",
+                bbox_to_anchor=(0, 1.0))
     return figure
 
 
