@@ -500,14 +500,20 @@ def place(x: Tensor, sublayer: Callable, placement: str) -> Tensor:
     return x + sublayer(x)
 
 
-@lru_cache(maxsize=64)
 def through_depth(placement: str, layers: int = 72, *, width: int = 48,
                   tokens: int = 32, seed: int = 0) -> Depth:
     """Forward and backward through ``layers`` blocks of attention and feed-forward.
 
     All weights normal with variance 1 / fan-in; the loss is a cross entropy with random
-    targets; float64, so that even the stack without norms stays finite.
+    targets; float64, so that even the stack without norms stays finite. The same run is
+    computed once.
     """
+    return _through_depth(placement, layers, width, tokens, seed)
+
+
+@lru_cache(maxsize=64)
+def _through_depth(placement: str, layers: int, width: int, tokens: int,
+                   seed: int) -> Depth:
     generator = torch.Generator().manual_seed(seed)
     x = _normal(tokens, width, generator=generator).requires_grad_()
     streams = [x]
