@@ -148,7 +148,8 @@ def lab_command(options: list[str]) -> list[str]:
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     first = f"{COPY.name}/{FIRST_PAGE}" if (COPY / FIRST_PAGE).exists() else COPY.name
     return [sys.executable, "-m", "jupyterlab",
-            f"--ServerApp.root_dir={ROOT}", f"--ServerApp.preferred_dir={COPY}",
+            f"--ServerApp.root_dir={ROOT}", "--ServerApp.log_level=WARN",
+            '--ServerApp.jpserver_extensions={"jupyterlab_jupytext": False}',
             f"--LabApp.default_url=/lab/tree/{first}",
             "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
             "--LabApp.news_url=None", "--LabApp.extension_manager=readonly",
