@@ -84,6 +84,7 @@ class Explorer(anywidget.AnyWidget):
     ranges: ClassVar[dict[str, Range | list | str]] = {}
     labels: ClassVar[dict[str, Label]] = {}
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
+    scales: ClassVar[dict[str, float]] = {}  # facts whose terms may cancel: the terms' size
     _spec = traitlets.Dict().tag(sync=True)
 
     def __init_subclass__(cls, **kwargs) -> None:

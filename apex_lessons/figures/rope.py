@@ -408,7 +408,7 @@ def _heat(axis, matrix: torch.Tensor, limit: float):
     axis.grid(False)
     axis.spines[:].set_visible(False)
     axis.tick_params(length=0)
-    return axis.imshow(matrix, cmap=SCORES, vmin=-limit, vmax=limit)
+    return axis.imshow(matrix.numpy(), cmap=SCORES, vmin=-limit, vmax=limit)
 
 
 def _write_values(axis, matrix: torch.Tensor) -> None:
@@ -439,7 +439,7 @@ def pairs_and_distances(head_dim: int = 64, base: float = 10_000.0,
     grid = torch.logspace(0, math.log10(longest), 700, dtype=torch.float64)
     values = pair_by_distance(head_dim, base, grid)
     edges = torch.cat([grid, grid[-1:] * grid[1] / grid[0]])
-    mesh = axis.pcolormesh(edges, torch.arange(head_dim // 2 + 1) - 0.5, values,
+    mesh = axis.pcolormesh(edges.numpy(), np.arange(head_dim // 2 + 1) - 0.5, values.numpy(),
                            cmap=SCORES, vmin=-1, vmax=1, rasterized=True)
     waves = rope.wavelengths(rope.inverse_frequencies(head_dim, base))
     pairs = torch.arange(head_dim // 2)
@@ -655,3 +655,83 @@ def describe_precision(positions: Sequence[int] = (1024, 131_072, 1_048_576)) ->
     return "\n".join(f"{kind}: " + ", ".join(
         f"{angle_error(position, kind):.0e} at {position:,}" for position in positions)
         for kind in KINDS)
+
+
+# --------------------------------------------------- the explorers' states as pictures
+def wavelength_clock(head_dim: int = 128, base: float = 10_000.0,
+                     context_length: int = 4096, position: int = 100,
+                     pair: int = 19) -> Figure:
+    """All wavelengths with one pair marked, and all pairs on one dial at a position."""
+    figure, (left, right) = new_figure(9.0, 3.9, columns=2, width_ratios=(1.35, 1))
+    waves = rope.wavelengths(rope.inverse_frequencies(head_dim, base))
+    pairs = torch.arange(len(waves))
+    ring = 1 - 0.8 * pairs / max(1, len(waves) - 1)  # the fastest pair outside
+    angles = 2 * math.pi * torch.remainder(position / waves, 1)
+    _draw_dial(right)
+    for chosen, colour, marker, label in (
+            (waves <= context_length, BLUE, "o", "finishes a turn"),
+            (waves > context_length, VERMILION, "s", "never does")):
+        left.plot(pairs[chosen], waves[chosen], marker, color=colour, markersize=4,
+                  label=label)
+        right.plot((ring * angles.cos())[chosen], (ring * angles.sin())[chosen], marker,
+                   color=colour, markersize=4)
+    _mark_pair(left, right, pair, waves, ring, angles)
+    left.axhline(context_length, color=INK, linestyle="--", linewidth=1.2)
+    left.set(yscale="log", xlabel="pair i", ylabel="wavelength (tokens per turn)",
+             title=f"context length {context_length:,}")
+    left.legend(frameon=False, fontsize=9)
+    right.set_xlabel(f"every pair at position {position:,}, fast ones outside")
+    _only_decades(left)
+    return figure
+
+
+def _mark_pair(left, right, pair, waves, ring, angles) -> None:
+    ring_style = {"markersize": 11, "markerfacecolor": "none", "color": INK}
+    left.plot(pair, waves[pair], "o", **ring_style)
+    x, y = angles[pair].cos(), angles[pair].sin()
+    right.plot([0, 1.05 * x], [0, 1.05 * y], color=INK, linewidth=1.6)
+    right.plot(ring[pair] * x, ring[pair] * y, "o", **ring_style)
+
+
+def rotation_invariance(scores: torch.Tensor, start: int, m: int, n: int,
+                        title: str) -> Figure:
+    """A score matrix of positions start, start + 1, ... and its scores by distance."""
+    figure, (left, right) = new_figure(9.0, 3.9, columns=2, width_ratios=(1.25, 1))
+    side = len(scores)
+    row, column = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
+    left.scatter((row - column).flatten().numpy(), scores.flatten().numpy(), s=6, color=SKY, linewidth=0)
+    for place, colour, marker in ((0, BLUE, "o"), (side // 2, VERMILION, "s"),
+                                  (side - 1, GREEN, "^")):
+        left.plot(place - torch.arange(side), scores[place], marker, color=colour,
+                  markersize=4, label=f"query at {start + place}")
+    left.plot(m - n, scores[m, n], "o", markersize=11, markerfacecolor="none", color=INK)
+    left.set(ylim=(-1, 1), xlabel="distance m - n (tokens)", ylabel="score / (|q| |k|)",
+             title=title)
+    left.legend(frameon=False, fontsize=9, loc="lower right")
+    _heat(right, scores, 1.0)
+    right.images[0].set_extent((start - 0.5, start + side - 0.5,
+                                start + side - 0.5, start - 0.5))
+    right.plot(start + n, start + m, "o", markersize=9, markerfacecolor="none", color=INK)
+    right.set(xlabel="position of the key", ylabel="position of the query")
+    return figure
+
+
+def pairs_at_distance(head_dim: int = 64, base: float = 10_000.0,
+                      distance: int = 100) -> Figure:
+    """The cosine that each pair gives for one distance, in three groups."""
+    figure, axis = new_figure(8.0, 3.4)
+    cosines = pair_by_distance(head_dim, base, torch.tensor([distance]))[:, 0]
+    repeats, tell, _ = telling_pairs(head_dim, base, distance)
+    pairs = torch.arange(head_dim // 2)
+    for chosen, colour, marker, label in (
+            (pairs < repeats, VERMILION, "s", "repeats (over half a turn)"),
+            ((pairs >= repeats) & (pairs < repeats + tell), BLUE, "o", "tells it"),
+            (pairs >= repeats + tell, GREEN, "^", "has not noticed it")):
+        axis.vlines(pairs[chosen], 0, cosines[chosen], color=colour, linewidth=1.4)
+        axis.plot(pairs[chosen], cosines[chosen], marker, color=colour, label=label,
+                  markersize=5)
+    axis.axhline(0, color=INK, linewidth=0.8)
+    axis.set(ylim=(-1.1, 1.1), xlabel="pair i", ylabel="cos(distance × θᵢ)",
+             title=f"distance {distance:,}, head width {head_dim}, base {base:,.0f}")
+    axis.legend(frameon=False, fontsize=9, loc="lower right")
+    return figure
