@@ -5,7 +5,7 @@ const embeddingScale = (() => {
   const { initialSizes, initialStatistics, normalisedRms } = formulas.embedding;
   const LOW = 64;
   const HIGH = 8192;
-  const WIDTHS = geometric(LOW, HIGH, 85);
+  const WIDTHS = geometric(LOW, HIGH, 43);
   const INITS = [
     { key: "small", name: "std 0.02", init: "fixed", init_std: 0.02, colour: 1, dash: 1 },
     { key: "one", name: "std 1", init: "fixed", init_std: 1, colour: 2, dash: 2 },
@@ -14,8 +14,10 @@ const embeddingScale = (() => {
   const widthAxis = { label: "width d", symbol: "d", scale: "log", base: 2, low: LOW, high: HIGH };
 
   /** One of the sizes at every width, all else as set. */
-  const byWidth = (settings, name) =>
-    WIDTHS.map((d_model) => initialSizes({ ...settings, d_model })[name]);
+  function byWidth(settings, name) {
+    const at = { ...settings };
+    return WIDTHS.map((d_model) => { at.d_model = d_model; return initialSizes(at)[name]; });
+  }
 
   function stream(settings, facts) {
     const { d_model, init, init_std, norm } = settings;

@@ -55,7 +55,9 @@ const formulas = (() => {
       }
     } else {
       for (let i = 0; i < LARGE.length; i++) {
-        share += LARGE_WEIGHTS[i] * erfc((t + LARGE[i]) / (spread * Math.SQRT2));
+        const x = (t + LARGE[i]) / (spread * Math.SQRT2);
+        if (x > 12) break;               // erfc is below 1e-64 from here on
+        share += LARGE_WEIGHTS[i] * erfc(x);
       }
     }
     return Math.min(share, 1);
@@ -90,8 +92,8 @@ const formulas = (() => {
   }
 
   /** Sizes of stream and logits of an untrained model whose blocks add nothing. */
-  function initialSizes({ norm, tied, ...settings }) {
-    const { d_model, logit_factor } = settings;
+  function initialSizes(settings) {
+    const { d_model, logit_factor, norm, tied } = settings;
     const init_std = initialStd(settings);
     const factor = embeddingFactor(settings);
     const stream_std = factor * init_std;

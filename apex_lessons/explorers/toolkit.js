@@ -354,6 +354,7 @@ const toolkit = (() => {
       this.toX = scale(frame.x, left, right);
       this.toY = scale(frame.y, bottom, top);
       attributes(this.svg, { width: this.width, height, viewBox: `0 0 ${this.width} ${height}` });
+      attributes(this.surface, { style: `height: ${height}px` });
       attributes(this.clip, { x: left, y: top - 1, width: Math.max(0, right - left),
         height: Math.max(0, bottom - top + 2) });
     }

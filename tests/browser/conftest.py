@@ -84,17 +84,21 @@ class Lab:
                                         stdout=self.log, stderr=self.log)
 
     def quiet_settings(self):
-        """No question about news, no look for a newer version."""
-        place = self.folder / "settings" / "@jupyterlab" / "apputils-extension"
-        place.mkdir(parents=True)
-        (place / "notification.jupyterlab-settings").write_text(json.dumps(
-            {"fetchNews": "false", "checkForUpdates": False}), encoding="utf-8")
+        """No question about news, no look for a newer version, every cell in the page."""
+        chosen = {"apputils-extension/notification": {"fetchNews": "false",
+                                                      "checkForUpdates": False},
+                  "notebook-extension/tracker": {"windowingMode": "none"}}
+        for name, settings in chosen.items():
+            path = self.folder / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+            path.parent.mkdir(parents=True)
+            path.write_text(json.dumps(settings), encoding="utf-8")
 
     def command(self):
         return [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
                 f"--ServerApp.port={self.port}", "--ServerApp.ip=127.0.0.1",
                 f"--ServerApp.root_dir={self.pages}", "--IdentityProvider.token=",
-                "--ServerApp.port_retries=0", "--KernelManager.transport=ipc",
+                "--ServerApp.port_retries=0", "--LabApp.expose_app_in_browser=True",
+                "--KernelManager.transport=ipc",
                 f"--KernelManager.ip={self.runtime / 'k'}"]
 
     def environment(self):

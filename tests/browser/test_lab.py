@@ -1,0 +1,153 @@
+"""Each page with explorers in a real JupyterLab: run all, move, compare with the kernel."""
+
+import json
+import math
+import time
+
+import nbformat
+import pytest
+from jupyter_client import BlockingKernelClient
+
+from tests.browser.conftest import ROOT
+from tests.browser.measure import latency
+from tests.browser.test_static_page import CLASSES, downloaded, facts_in, picture, words
+
+
+def has_explorer(path):
+    cells = nbformat.read(path, as_version=4).cells
+    return any(f"{name}(" in cell.source for cell in cells if cell.cell_type == "code"
+               for name in CLASSES)
+
+
+PAGES = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if has_explorer(path)]
+
+FOUND = """
+import json
+from apex_lessons.explorers.base import Explorer
+from ipywidgets.widgets.widget import _instances
+print(json.dumps([[type(w).__name__, w.settings(), w.facts(), w.model_id]
+                  for w in _instances.values() if isinstance(w, Explorer)]))
+"""
+
+
+def ask(lab, name, code):
+    """What the notebook's own kernel prints when it runs ``code``."""
+    client = BlockingKernelClient(connection_file=str(lab.kernel_of(name)))
+    client.load_connection_file()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=20)
+        printed = []
+        reply = client.execute_interactive(code, timeout=30, output_hook=printed.append)
+    finally:
+        client.stop_channels()
+    assert reply["content"]["status"] == "ok", reply["content"]
+    return "".join(m["content"].get("text", "") for m in printed)
+
+
+RUN_ALL = """async () => {
+  const { context, sessionContext } = window.jupyterapp.shell.currentWidget;
+  await context.ready;
+  await sessionContext.ready;
+  await sessionContext.session.kernel.info;
+  await window.jupyterapp.commands.execute("notebook:run-all-cells");
+}"""
+
+
+def put(path, lab):
+    """The page as Lab shall find it: its sources, without stored outputs."""
+    page = nbformat.read(path, as_version=4)
+    for cell in page.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    nbformat.write(page, lab.pages / path.name)
+
+
+def run_all(page):
+    """Run All, as soon as the kernel has answered, until every cell has its number."""
+    page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
+    page.wait_for_function("window.jupyterapp.shell.currentWidget?.sessionContext")
+    page.evaluate(RUN_ALL)
+    page.wait_for_function("""() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")]
+      .every((prompt) => /\\[\\d+\\]/.test(prompt.textContent))""", timeout=20_000)
+    for kind in ("stderr", "error"):
+        output = page.locator(f'[data-mime-type="application/vnd.jupyter.{kind}"]')
+        assert output.count() == 0, output.first.inner_text()
+    page.wait_for_selector(".apx-words p", timeout=20_000)
+
+
+def agreed(lab, name, kind, seen, seconds=5):
+    """Wait until the kernel's explorer of this class has the facts that the page shows."""
+    end = time.monotonic() + seconds
+    while True:
+        rows = json.loads(ask(lab, name, FOUND))
+        ours = [facts for cls, _, facts, _ in rows if cls == kind]
+        for facts in ours:
+            if set(facts) == set(seen) and all(math.isclose(
+                    facts[key], seen[key], rel_tol=1e-12) for key in facts):
+                return facts
+        assert time.monotonic() < end, (kind, seen, ours)
+        time.sleep(0.1)
+
+
+def words_have(said, facts):
+    """The bold numbers of the words that are facts, to the digits shown."""
+    numbers = [float(text.replace(",", "").replace("−", "-")) for text in said
+               if text.replace(",", "").replace(".", "").replace("−", "").isdigit()]
+    return [number for number in numbers if any(
+        math.isclose(number, fact, rel_tol=6e-4, abs_tol=0.51 if abs(fact) >= 1000 else 0)
+        for fact in facts.values())]
+
+
+def move_all(page, lab, name, explorer):
+    kind = explorer.get_attribute("data-explorer")
+    moved = 0
+    for slider in explorer.locator(".apx-range:enabled").all()[:2]:
+        before, said = picture(explorer), words(explorer)
+        slider.focus()
+        for key in ("ArrowRight", "PageUp", "ArrowRight"):
+            page.keyboard.press(key)
+        page.wait_for_timeout(50)
+        moved += picture(explorer) != before and words(explorer) != said
+    assert moved >= 1, kind
+    seen = facts_in(downloaded(page, "Save the numbers as CSV", explorer))
+    facts = agreed(lab, name, kind, seen)
+    bold = explorer.locator(".apx-words strong").all_inner_texts()
+    assert words_have(bold, facts), (bold, facts)
+
+
+def python_moves(page, lab, name, explorer):
+    """A setting that Python changes is drawn as well."""
+    said, kind = words(explorer), explorer.get_attribute("data-explorer")
+    ask(lab, name, FOUND + f"""
+for w in _instances.values():
+    if isinstance(w, Explorer) and type(w).__name__ == {kind!r}:
+        w.reset()
+""")
+    page.wait_for_function("([node, said]) => node.innerText !== said",
+                           arg=[explorer.locator(".apx-words").element_handle(), said])
+    assert explorer.locator(".apx-alarm").inner_text() == ""
+
+
+@pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
+def test_explorers_of_a_page(path, lab, open_page, capsys):
+    put(path, lab)
+    page = open_page(f"{lab.url}/lab/tree/{path.name}?reset")
+    run_all(page)
+    page.complaints.clear()
+    explorers = page.locator(".apx").all()
+    assert explorers
+    for explorer in explorers:
+        explorer.scroll_into_view_if_needed()
+        move_all(page, lab, path.name, explorer)
+        work, whole = latency(page, explorer.locator(".apx-range:enabled").first.element_handle())
+        python_moves(page, lab, path.name, explorer)
+        with capsys.disabled():
+            print(f"\n{path.stem}, {explorer.get_attribute('data-explorer')}: drawn in "
+                  f"{work:.1f} ms, on the screen after {whole:.1f} ms (median)")
+        assert whole <= 16
+    assert page.complaints == []
+
+
+def test_some_page_has_an_explorer():
+    assert PAGES
