@@ -269,6 +269,9 @@ def _explains(mistake: Mistake, cases: Sequence[tuple], answers: Sequence[Any],
     return True
 
 
+ONE_FACTOR = 1e-3  # ratios that differ by less are called one factor
+
+
 def relation(answers: Sequence[Any], wanted: Sequence[Any],
              tolerance: float | None = None) -> Diagnosis:
     """How unknown wrong answers relate to the right ones: a factor or a size of error.
@@ -283,7 +286,7 @@ def relation(answers: Sequence[Any], wanted: Sequence[Any],
     if found is not None:
         return Diagnosis("wrong", found.mistake, case + found.message)
     factors = _factors(answers, wanted)
-    if factors is not None and _spread(factors) <= 1e-3:
+    if factors is not None and _spread(factors) <= 5 * ONE_FACTOR:
         return Diagnosis("wrong", "constant-factor", "Every number is"
                          f" {factors[0]:.4g} times what it should be.")
     if factors is not None:
@@ -303,11 +306,12 @@ def _factors(answers: Sequence[Any], wanted: Sequence[Any]) -> list[float] | Non
             return None
         pairs = [(a, b) for a, b in zip(_numbers(answer), _numbers(want)) if b]
         ratios = [a / b for a, b in pairs]
-        if ratios and _spread(ratios) > 1e-3:
+        rounding = TOLERANCES.get(getattr(want, "dtype", None), 0.0)
+        if ratios and _spread(ratios) > max(ONE_FACTOR, 2 * rounding):
             return None
-        factors += ratios[:1]
+        factors += [sum(ratios) / len(ratios)] if ratios else []
     many = any(len(_numbers(want)) > 1 for want in wanted)
-    return factors if factors and (many or _spread(factors) <= 1e-3) else None
+    return factors if factors and (many or _spread(factors) <= ONE_FACTOR) else None
 
 
 def _spread(numbers: Sequence[float]) -> float:
