@@ -84,6 +84,7 @@ def kernel_environment() -> dict[str, str]:
     """What a kernel sees: one thread, this project's package, no settings of the user."""
     inherited = {name: value for name, value in os.environ.items()
                  if name not in ("PYTHONPATH", "PYTHONWARNINGS", "MPLBACKEND")}
+    inherited.setdefault("MPLCONFIGDIR", str(Path(sys.prefix, "cache", "matplotlib")))
     return inherited | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
                         "PYTHONHASHSEED": "0"}
 

@@ -1,8 +1,10 @@
-"""Write ``requirements.lock``: every package of pyproject.toml, exact, with hashes.
+"""Write ``requirements.lock`` and ``environment.yml`` from pyproject.toml's one list.
 
-``make lock`` runs it, for those who maintain the course. torch is left out, because its
+``make lock`` runs it, for those who maintain the course. The lock has every package,
+exact, with hashes, and names no place to download from. torch is left out, because its
 right build depends on the machine (install.py puts it in first); so are the accelerator
-libraries that come with torch. The file names no place to download from.
+libraries that come with torch. environment.yml is what a reader needs, for conda and
+Binder, with conda-forge's CPU build of torch.
 """
 
 from __future__ import annotations
@@ -12,7 +14,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from install import LOCK, ROOT, TORCH, TORCH_INTEL_MAC  # noqa: E402
@@ -52,10 +57,46 @@ def without_torch(resolved: str) -> str:
                    if not WITH_TORCH.match(re.split(r"[=\s]", entry, maxsplit=1)[0]))
 
 
+CONDA_PYTHON = "3.12"
+NOT_ON_CONDA_FORGE = {"wordllama"}
+CONDA_HEADER = """\
+# For conda, mamba and Binder. Made by `make lock` from pyproject.toml; do not edit.
+name: apex-lessons
+channels:
+  - conda-forge
+dependencies:
+"""
+
+
+def reader_requirements() -> list[Requirement]:
+    """What a reader needs, as pyproject.toml says it, for Linux."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    written = project["dependencies"] + project["optional-dependencies"]["course"]
+    linux = {"sys_platform": "linux", "platform_machine": "x86_64"}
+    wanted = map(Requirement, written)
+    return [one for one in wanted if one.marker is None or one.marker.evaluate(linux)]
+
+
+def conda_environment() -> str:
+    """environment.yml: conda-forge's names, the rest and the course itself through pip."""
+    from_conda, from_pip = [f"python={CONDA_PYTHON}", "pip"], []
+    for wanted in reader_requirements():
+        if wanted.name in NOT_ON_CONDA_FORGE:
+            from_pip.append(f"{wanted.name}{wanted.specifier}")
+        elif wanted.name == "torch":
+            from_conda.append(f"pytorch {wanted.specifier} cpu_*")
+        else:
+            from_conda.append(f"{wanted.name}{wanted.specifier}")
+    lines = [f'  - "{word}"\n' for word in from_conda]
+    pip_lines = [f'      - "{word}"\n' for word in [*from_pip, "-e ."]]
+    return CONDA_HEADER + "".join(lines) + "  - pip:\n" + "".join(pip_lines)
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         lock = HEADER + without_torch(resolve(Path(folder))).replace(f" ; {EVERYWHERE}", "")
     LOCK.write_text(lock, encoding="utf-8")
+    (ROOT / "environment.yml").write_text(conda_environment(), encoding="utf-8")
     count = len(re.findall(r"^[A-Za-z0-9]", lock, flags=re.MULTILINE))
     print(f"{LOCK.name}: {count} packages")
     return 0
