@@ -308,16 +308,19 @@ class RotaryEmbedding(nn.Module):
             raise ValueError(f"offset={offset} and positions were both given: give one")
         else:
             _check_positions(positions)
-        return self._turned(q, positions, offset), self._turned(k, positions, offset)
+        cos, sin = self._tables_for(q, positions, offset)
+        turned = apply_rotary(q, cos, sin, layout=self.layout)
+        if (k.dtype, k.device) != (q.dtype, q.device):
+            cos, sin = self._tables_for(k, positions, offset)
+        return turned, apply_rotary(k, cos, sin, layout=self.layout)
 
-    def _turned(self, x: Tensor, positions: Tensor | None, offset: int) -> Tensor:
+    def _tables_for(self, x: Tensor, positions: Tensor | None, offset: int):
         dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
         if positions is None:
-            cos, sin = self.tables(x.shape[-2], offset=offset, device=x.device, dtype=dtype)
-        else:
-            cos, sin = rotary_tables(positions.to(x.device), self.inv_freq, dtype=dtype,
-                                     attention_factor=self.attention_factor)
-        return apply_rotary(x, cos, sin, layout=self.layout)
+            return self.tables(x.shape[-2], offset=offset, device=x.device, dtype=dtype)
+        tables = rotary_tables(positions, self.inv_freq, dtype=dtype,
+                               attention_factor=self.attention_factor)
+        return [table.to(x.device) for table in tables]
 
     def tables(self, rows: int, *, offset: int = 0, device="cpu",
                dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:

@@ -82,9 +82,10 @@ def dynamic_ntk(head_dim: int, *, base: float, factor: float, trained_length: in
     True
     """
     factor, trained_length = _factor(factor), _trained_length(trained_length)
-    length = max(whole_number("length", length, at_least=1), trained_length)
+    length = whole_number("length", length, at_least=1)
     # base' = base * (factor * length / trained - (factor - 1))^(d / (d - 2))
-    stretch = factor * length / trained_length - (factor - 1)
+    grown = factor * length / trained_length - (factor - 1)
+    stretch = grown if length > trained_length else 1.0
     larger_base = _stretched_base(head_dim, base, stretch)
     return ScaledFrequencies(inverse_frequencies(head_dim, larger_base), 1.0)
 
