@@ -168,9 +168,9 @@ def describe_wavelength_ladder(head_dim: int = 128, base: float = 10_000.0,
     """First and last wavelength and how many pairs never finish a turn."""
     waves = rope.wavelengths(rope.inverse_frequencies(head_dim, base))
     never = int((waves > context_length).sum())
-    return (f"wavelengths from {waves[0]:.3f} to {waves[-1]:,.0f} tokens; within "
-            f"{context_length:,} tokens {never} of {len(waves)} pairs never finish a turn; "
-            f"the fastest turns {context_length / waves[0]:.1f} times, the slowest "
+    return (f"wavelengths from {waves[0]:.3f} to {waves[-1]:,.0f} tokens\n"
+            f"within {context_length:,} tokens {never} of {len(waves)} pairs never finish "
+            f"a turn\nthe fastest turns {context_length / waves[0]:.1f} times, the slowest "
             f"{context_length / waves[-1]:.3f} times")
 
 
@@ -366,7 +366,7 @@ def describe_distance_collapse(length: int = 48, head_dim: int = 16, *,
     spread = spread_at_equal_distance(scores)
     said = "0 to 12 decimals" if spread < 5e-13 else f"{spread:.4f}"
     return (f"q {layout_q}, k {layout_k}: {length * length:,} scores at "
-            f"{2 * length - 1} distances; largest difference at equal distance: {said}")
+            f"{2 * length - 1} distances\nlargest difference at equal distance: {said}")
 
 
 def score_matrices(length: int = 16, head_dim: int = 16, *, base: float = 10_000.0,
@@ -377,7 +377,8 @@ def score_matrices(length: int = 16, head_dim: int = 16, *, base: float = 10_000
     limit = max(matrix.abs().max().item() for matrix in matrices.values())
     for axis, (title, matrix) in zip(axes, matrices.items()):
         image = _heat(axis, matrix, limit)
-        axis.plot([-0.5, length - 4.5], [3.5, length - 0.5], color=INK, linewidth=1)
+        axis.invert_yaxis()  # position 0 at the bottom, as on any axis
+        axis.plot([-0.5, length - 3.5], [2.5, length - 0.5], color=INK, linewidth=1)
         axis.plot([-0.5, length - 5.5], [4.5, length - 0.5], color=INK, linewidth=1)
         axis.set(title=title, xlabel="position n of the key")
     axes[0].set_ylabel("position m of the query")
@@ -708,11 +709,15 @@ def rotation_invariance(scores: torch.Tensor, start: int, m: int, n: int,
     left.set(ylim=(-1, 1), xlabel="distance m - n (tokens)", ylabel="score / (|q| |k|)",
              title=title)
     left.legend(frameon=False, fontsize=9, loc="lower right")
-    _heat(right, scores, 1.0)
-    right.images[0].set_extent((start - 0.5, start + side - 0.5,
-                                start + side - 0.5, start - 0.5))
-    right.plot(start + n, start + m, "o", markersize=9, markerfacecolor="none", color=INK)
-    right.set(xlabel="position of the key", ylabel="position of the query")
+    image = _heat(right, scores, 0.6)
+    ends = (start - 0.5, start + side - 0.5)
+    image.set_extent((*ends, *ends[::-1]))
+    for colour, width in ((PAPER, 3.5), (INK, 1.5)):
+        right.plot(start + n, start + m, "o", markersize=9, markerfacecolor="none",
+                   color=colour, markeredgewidth=width)
+    ticks = range(start, start + side, 4)
+    right.set(xlim=ends, ylim=ends, xticks=ticks, yticks=ticks,
+              xlabel="position of the key", ylabel="position of the query")
     return figure
 
 
