@@ -167,8 +167,7 @@ print([round(length, 3) for length in (turned - query).view(4, 2).norm(dim=1).to
 
 # %%
 batch = widgets.IntSlider(2, 1, 64, description="B")
-seq = widgets.SelectionSlider(options=[2 ** n for n in range(4, 18)], value=2048,
-                              description="S")
+seq = widgets.IntSlider(2048, 16, 131_072, step=16, description="S")
 width = widgets.IntSlider(512, 64, 7168, step=64, description="d")
 picture = widgets.Image(format="png")
 

@@ -104,7 +104,7 @@ def heat_map(axis, values: torch.Tensor, title: str, *, row_labels=(), column_la
     decimals = decimals if (values % 1).any() else 0
     for row, numbers in enumerate(rounded_rows(values, decimals)):
         for column, number in enumerate(numbers):
-            text = f"{number:.{decimals}f}".replace("-", "−")
+            text = f"{number:.{decimals}f}".replace("-", "−") if number else "0"
             axis.text(column, row, text, ha="center", va="center", fontsize=font,
                       color=INK)
     axis.set_title(title, fontsize=10, color=INK)
@@ -603,7 +603,8 @@ def tying_savings():
         left = [before + share for before, share in zip(left, shares)]
     axis.axvline(1.0, color=INK, lw=0.8, ls=":")
     axis.set_yticks(range(len(rows)), [
-        f"{size.capitalize()}, {row.total / 1e6:,.1f} M" for size, row in rows])
+        f"{size.capitalize()}, {row.total / 1e6:,.{int(row.total < 1e9)}f} M"
+        for size, row in rows])
     axis.set_xlabel("share of the model's own parameters")
     axis.legend(fontsize=9, frameon=False, ncols=2, loc="lower center",
                 bbox_to_anchor=(0.4, 1.0))
