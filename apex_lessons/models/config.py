@@ -676,6 +676,8 @@ class Reader:
         family = self.family
         usual = (spec.get("block") or {}).get("partial_rotary_factor",
                                               family.share if family else 1.0)
+        if family and family.share_without_block and block.values:
+            usual = 1.0
         kind = block.values.get("rope_type", block.values.get("type"))
         if share is not None and family is not None and self._ignores_share(share, key, kind):
             share = None

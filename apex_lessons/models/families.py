@@ -52,6 +52,7 @@ class Family:
     share_keys: tuple[str, ...] = ("partial_rotary_factor",)
     share_read: bool = False  # the plain kind reads a share as well
     share_fixed: bool = False  # whatever the file says
+    share_without_block: bool = False  # ``share`` only where the file has no block at all
     rotary_dim: int | None = None
     rotary_dim_keys: tuple[str, ...] = ()
     # scaling

@@ -176,7 +176,7 @@ def _not_json(text: str, error: json.JSONDecodeError) -> ConfigError:
     if re.match(r"\{\s*'", start):
         return ConfigError("file-python", f"single quotes at {where}: this looks like a Python"
                            " dictionary printed with str(); write it with json.dump")
-    if error.pos >= len(text.rstrip()):
+    if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
         return ConfigError("file-json", f"the file stops in the middle, at {where}: a download"
                            " that was cut off?")
     return ConfigError("file-json", f"no JSON: {error.msg} at {where}")
