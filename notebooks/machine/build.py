@@ -56,6 +56,8 @@ def read_source(source: Path) -> nbformat.NotebookNode:
     for cell in notebook.cells:
         digest = hashlib.sha256(cell.source.encode("utf-8")).hexdigest()[:8]
         seen[digest] = seen.get(digest, 0) + 1
+        for layout in ("lines_to_next_cell", "lines_to_end_of_cell_marker"):
+            cell.metadata.pop(layout, None)  # the text file's blank lines, noted by jupytext
         cell.id = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
         tags = cell.metadata.get("tags", [])
         if MACHINE in tags and IGNORE not in tags:

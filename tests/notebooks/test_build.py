@@ -146,3 +146,9 @@ def test_fonts_are_looked_for_in_silence_on_a_fresh_machine(tmp_path):
     assert done.returncode == 0, done.stderr
     outputs = read(build.page_of(source)).cells[0].outputs
     assert [output.name for output in outputs] == ["stdout"]
+
+
+def test_blank_lines_of_the_text_leave_no_trace(tmp_path):
+    text = HEADER + "# %%\ndef f():\n    ...\n# %%\nf()\n\n\n\n# %% [markdown]\n# words\n"
+    assert [dict(cell.metadata) for cell in build.read_source(write_source(tmp_path, text)).cells
+            ] == [{}, {}, {}]

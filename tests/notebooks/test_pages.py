@@ -1,0 +1,126 @@
+"""The course's pages: built, clean, the same when run twice, and solvable as they say."""
+
+import functools
+
+import nbformat.v4 as v4
+import pytest
+
+from notebooks.machine import build, lint
+from tests.notebooks.exercises import exercises_of
+from tests.notebooks.pages import PAGES, SOURCES, read
+
+every_source = pytest.mark.parametrize("source", SOURCES, ids=[one.stem for one in SOURCES])
+NOT_COMPARED = ("image/png", build.WIDGET_VIEW)
+
+
+@every_source
+def test_a_page_is_built_and_the_lint_finds_nothing(source):
+    page = build.page_of(source)
+    assert page.exists(), f"make notebooks PAGE={source.name[:2]}"
+    assert lint.problems(page) == []
+
+
+def test_every_page_has_a_text_source():
+    assert sorted(build.FOLDER.glob("*.ipynb")) == sorted(PAGES)
+
+
+@functools.lru_cache(maxsize=None)
+def run_twice_and_solve(source):
+    """In one kernel: the page, the page again, then each solution with its check."""
+    notebook = build.read_source(source)
+    once = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    again = [v4.new_code_cell(cell.source, metadata=cell.metadata) for cell in once]
+    exercises = exercises_of(notebook)
+    solved = {exercise.name: [*map(v4.new_code_cell, exercise.solutions),
+                              *(v4.new_code_cell(cell.source) for cell in exercise.checks)]
+              for exercise in exercises}
+    notebook.cells = [*once, *again, *(cell for cells in solved.values() for cell in cells)]
+    build.execute(notebook)
+    return once, again, solved
+
+
+def comparable(cell):
+    """Outputs as nbval compares them: no pictures, no widget ids, streams in one piece."""
+    return [{"text": output.get("text"),
+             "data": {kind: value for kind, value in output.get("data", {}).items()
+                      if kind not in NOT_COMPARED}}
+            for output in build.merge_streams(cell.outputs)]
+
+
+@every_source
+def test_running_all_cells_twice_gives_the_same(source):
+    """NB-12: no cell changes what an earlier one made."""
+    once, again, _ = run_twice_and_solve(source)
+    different = [first.source for first, second in zip(once, again)
+                 if build.MACHINE not in first.metadata.get("tags", [])
+                 and comparable(first) != comparable(second)]
+    assert different == []
+
+
+def verdicts(cells):
+    """The first line of each diagnosis among the cells' outputs."""
+    texts = [output.data.get("text/plain", "") for cell in cells
+             for output in cell.get("outputs", []) if "data" in output]
+    return [text for text in texts if text.startswith(("✔", "✘", "…"))]
+
+
+@every_source
+def test_every_solution_is_right(source):
+    _, _, solved = run_twice_and_solve(source)
+    answers = {name: verdicts(cells) for name, cells in solved.items()}
+    wrong = {name: said for name, said in answers.items()
+             if not said or not all(line.startswith("✔ right") for line in said)}
+    assert wrong == {}
+
+
+@every_source
+def test_an_untouched_stub_is_not_attempted(source):
+    for exercise in exercises_of(read(build.page_of(source))):
+        said = verdicts(exercise.checks)
+        assert said, f"exercise {exercise.name}: no diagnosis is stored"
+        assert all(line.startswith("… not attempted") for line in said), exercise.name
+
+
+@every_source
+def test_every_exercise_is_complete(source):
+    for exercise in exercises_of(build.read_source(source)):
+        parts = {"stub": len(exercise.stubs), "check": len(exercise.checks),
+                 "solution": len(exercise.solutions)}
+        assert parts["stub"] >= 1 and parts["check"] >= 1, (exercise.name, parts)
+        assert parts["solution"] == 1, (exercise.name, parts)
+        assert any(sign in exercise.words for sign in ("●○○", "●●○", "●●●")), exercise.name
+        assert "minutes" in exercise.words.lower(), exercise.name
+        assert "●○○" in exercise.words or "Hint 1</summary>" in exercise.words, exercise.name
+
+
+@every_source
+def test_exercises_are_numbered_in_order(source):
+    page = str(int(source.name[:2]))
+    names = [exercise.name for exercise in exercises_of(build.read_source(source))]
+    assert names == [f"{page}.{number}" for number in range(1, len(names) + 1)]
+
+
+def small_page(solution, stub="..."):
+    cells = [v4.new_markdown_cell(
+        "### Exercise 9.1: twice\n\n●○○ 1 minutes\n<details><summary>Hint 1</summary>x"
+        "</details>"),
+        v4.new_code_cell(f"def twice(x):\n    {stub}"), v4.new_code_cell("check_twice(twice)"),
+        v4.new_markdown_cell(f"<details><summary>Solution</summary>\n\n```python\n{solution}\n"
+                             "```\n\n</details>"),
+        v4.new_markdown_cell("## Next"), v4.new_code_cell("check_other(1)")]
+    return v4.new_notebook(cells=cells)
+
+
+def test_the_parts_of_an_exercise_are_found():
+    (exercise,) = exercises_of(small_page("def twice(x):\n    return 2 * x"))
+    assert exercise.name == "9.1" and len(exercise.code) == 2
+    assert exercise.solutions == ["def twice(x):\n    return 2 * x\n"]
+    assert [cell.source for cell in exercise.checks] == ["check_twice(twice)"]
+    assert len(exercise.stubs) == 1
+
+
+@pytest.mark.parametrize(("stub", "solution"), [("return 2 * x", "def twice(x): ...\n"),
+                                                ("...", "")])
+def test_an_incomplete_exercise_is_noticed(stub, solution):
+    (exercise,) = exercises_of(small_page(solution, stub))
+    assert not exercise.stubs or exercise.solutions in ([], ["\n"])
