@@ -8,6 +8,7 @@
 //   words     (settings, facts) -> [sentence]          **bold** marks the numbers
 //   problem   settings -> sentence or null             why this cannot be drawn
 //   enabled   settings -> {trait: false}               controls that do nothing now
+//   shown     settings -> {trait: value}               what such a control shows in their place
 //   draw      (settings, facts) -> {plotKey: frame}
 // A frame is {x: axis, y: axis, marks: [mark], at?, alt?}; `at` is the x whose values
 // the legend shows while nobody points at the picture.
@@ -190,6 +191,7 @@ const toolkit = (() => {
     "dots", "cursor", "text"];
   const MARGIN = { top: 26, right: 14, bottom: 40, left: 52 };
   const NARROW = 460;  // below this width the legend alone names the lines
+  const LETTER = 6.8;  // pixels, a generous mean at 12 px
 
   function markerPath(shape, x, y, r) {
     const p = (...pairs) => `M${pairs.map(([a, b]) =>
@@ -485,8 +487,8 @@ const toolkit = (() => {
         ? { x: at + (flip ? -5 : 5), y: end ? bottom - 6 : top + 11, anchor: flip ? "end" : "start" }
         : { x: end ? right - 4 : left + 6, y: at - 5, anchor: end ? "end" : "start" };
       say(attributes(this.element("text", mark.key, "text"), { class: "apx-note",
-        x: spot.x.toFixed(1), y: spot.y.toFixed(1), "text-anchor": spot.anchor }),
-      this.inside(spot.x, spot.y) ? mark.text : "");
+        x: this.fit(spot.x, mark.text, spot.anchor), y: spot.y.toFixed(1),
+        "text-anchor": spot.anchor }), this.inside(spot.x, spot.y) ? mark.text : "");
     }
 
     area(mark) {
@@ -529,9 +531,17 @@ const toolkit = (() => {
     text(mark) {
       say(attributes(this.element("text", mark.key, "text"), {
         class: `apx-note apx-t${mark.colour ?? "ink"}`,
-        x: (this.toX(mark.x) + (mark.dx ?? 0)).toFixed(1),
+        x: this.fit(this.toX(mark.x) + (mark.dx ?? 0), mark.text, mark.anchor),
         y: (this.toY(mark.y) + (mark.dy ?? 0)).toFixed(1), "text-anchor": mark.anchor ?? "start" }),
       mark.text);
+    }
+
+    /** Where a text must start so that it does not leave the picture, by its usual width. */
+    fit(x, text, anchor = "start") {
+      const wide = LETTER * text.length;
+      const before = { start: 0, middle: wide / 2, end: wide }[anchor];
+      const left = Math.max(2, Math.min(this.width - wide - 2, x - before));
+      return (left + before).toFixed(1);
     }
 
     /** Names at the right ends of lines, moved apart where lines end close together. */
@@ -944,7 +954,8 @@ const toolkit = (() => {
 
     function paint() {
       try {
-        for (const control of spec.controls) view.controls[control.name].show(settings[control.name]);
+        const shown = { ...settings, ...definition.shown?.(settings) };
+        for (const control of spec.controls) view.controls[control.name].show(shown[control.name]);
         const off = definition.enabled?.(settings) ?? {};
         for (const control of spec.controls) view.enable(control.name, off[control.name] !== false);
         view.mark(settings);

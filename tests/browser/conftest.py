@@ -40,8 +40,7 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture
-def open_page(chromium):
+def opener(chromium):
     """``open_page(url, **context)``: a page that remembers what its console said."""
     contexts = []
 
@@ -60,6 +59,16 @@ def open_page(chromium):
     yield open_one
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def open_page(chromium):
+    yield from opener(chromium)
+
+
+@pytest.fixture(scope="module")
+def open_pages(chromium):
+    yield from opener(chromium)
 
 
 def free_port() -> int:

@@ -24,7 +24,7 @@ LATENCY = """async ([slider, count]) => {
 }"""
 
 
-def latency(page, slider, rounds=3, moves=31, goal=16.0):
+def latency(page, slider, rounds=6, moves=25, goal=16.0):
     """Median milliseconds of work and until the frame with the new picture.
 
     Of up to ``rounds`` rounds the best one: another program may hold the processor.

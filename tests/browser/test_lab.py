@@ -25,7 +25,7 @@ FOUND = """
 import json
 from apex_lessons.explorers.base import Explorer
 from ipywidgets.widgets.widget import _instances
-print(json.dumps([[type(w).__name__, w.settings(), w.facts(), w.model_id]
+print(json.dumps([[type(w).__name__, w.facts(), w.scales]
                   for w in _instances.values() if isinstance(w, Explorer)]))
 """
 
@@ -81,10 +81,11 @@ def agreed(lab, name, kind, seen, seconds=5):
     end = time.monotonic() + seconds
     while True:
         rows = json.loads(ask(lab, name, FOUND))
-        ours = [facts for cls, _, facts, _ in rows if cls == kind]
-        for facts in ours:
+        ours = [(facts, scales) for cls, facts, scales in rows if cls == kind]
+        for facts, scales in ours:
             if set(facts) == set(seen) and all(math.isclose(
-                    facts[key], seen[key], rel_tol=1e-12) for key in facts):
+                    facts[key], seen[key], rel_tol=1e-12,
+                    abs_tol=1e-12 * scales.get(key, 0.0)) for key in facts):
                 return facts
         assert time.monotonic() < end, (kind, seen, ours)
         time.sleep(0.1)

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from tests.browser.measure import latency
 from tests.browser.static_page import static_page
-from tests.explorers.page import LESSONS, close
+from tests.explorers.page import LESSONS
 
 CLASSES = {name: cls for lesson in LESSONS for name, cls in importlib.import_module(
     f"apex_lessons.explorers.{lesson}").explorers().items()}
@@ -26,12 +26,31 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def show(open_page, files):
+    """A fresh page with one explorer."""
     def show_one(name, link="", **options):
         page = open_page((files / f"{name}.html").as_uri() + link, **options)
         page.wait_for_function("window.ready")
         page.wait_for_selector(".apx-words p")
         return page
     return show_one
+
+
+@pytest.fixture(scope="module")
+def kept(open_pages, files):
+    """The same page again, put back to the default: for tests that break nothing."""
+    pages = {}
+
+    def show_again(name):
+        if name not in pages:
+            pages[name] = open_pages((files / f"{name}.html").as_uri())
+            pages[name].wait_for_function("window.ready")
+        page = pages[name]
+        page.complaints.clear()
+        page.set_viewport_size({"width": 1180, "height": 900})
+        page.emulate_media(color_scheme="light")
+        page.get_by_role("button", name="Reset all settings").click()
+        return page
+    return show_again
 
 
 def sliders(page):
@@ -64,8 +83,8 @@ def facts_in(table):
 
 
 @every_explorer
-def test_every_slider_moves_by_keyboard_and_agrees_with_python(name, show):
-    page = show(name)
+def test_every_slider_moves_by_keyboard_and_agrees_with_python(name, kept):
+    page = kept(name)
     moved = 0
     for slider in sliders(page):
         before, said = picture(page), words(page)
@@ -79,7 +98,8 @@ def test_every_slider_moves_by_keyboard_and_agrees_with_python(name, show):
         if page.locator(".apx").get_attribute("data-state") == "":
             facts = explorer.facts()
             for key, value in facts_in(downloaded(page, "Save the numbers as CSV")).items():
-                assert close(facts[key], value), key
+                size = explorer.scales.get(key, 0.0)
+                assert abs(facts[key] - value) <= 1e-12 * max(abs(value), size), key
     assert moved >= 1
     assert page.complaints == []
 
@@ -106,8 +126,8 @@ def test_reset_presets_and_links(name, show):
 
 
 @every_explorer
-def test_downloads_hold_what_is_shown(name, show):
-    page = show(name)
+def test_downloads_hold_what_is_shown(name, kept):
+    page = kept(name)
     drawing = downloaded(page, "Save the picture as SVG").decode("utf-8")
     assert drawing.startswith("<svg") and "var(--" not in drawing and "NaN" not in drawing
     assert downloaded(page, "Save the picture as PNG").startswith(b"\x89PNG")
@@ -121,7 +141,8 @@ def test_a_wrong_number_is_answered_in_words(name, show):
     page = show(name)
     box, said = page.locator(".apx-box:enabled").first, words(page)
     complaint = page.locator(".apx-complaint").first
-    for wrong in ("", "-5", "1e99"):
+    too_small = str(float(box.get_attribute("min")) - 1)
+    for wrong in ("", too_small, "1e99"):
         box.fill(wrong)
         assert complaint.inner_text().startswith("Type a number from")
         assert box.get_attribute("aria-invalid") == "true"
@@ -129,7 +150,7 @@ def test_a_wrong_number_is_answered_in_words(name, show):
     box.blur()
     assert complaint.inner_text() == "" and box.input_value() != ""
     page.evaluate("document.querySelector('[data-model]').model.set"
-                  f"({json.dumps(next(iter(CLASSES[name].ranges)))}, -7)")
+                  f"({json.dumps(next(iter(CLASSES[name].ranges)))}, -77777)")
     assert "choose" in page.locator(".apx-alarm").inner_text()
     assert page.complaints == []
 
@@ -149,30 +170,34 @@ def test_an_error_is_shown(name, show):
 
 
 @every_explorer
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(name, scheme, show):
-    page = show(name, color_scheme=scheme)
-    assert page.locator(".apx").get_attribute("data-theme") == scheme
-    page.evaluate("s => { document.body.style.background = s === 'dark' ? '#111' : '#fff';"
-                  "document.querySelector('h1').style.color = s === 'dark' ? '#eee' : '#111'; }",
-                  scheme)
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
+def test_axe_finds_nothing_in_light_and_dark(name, kept):
+    page = kept(name)
+    for scheme, paper, ink in (("light", "#fff", "#111"), ("dark", "#111", "#eee")):
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate("([paper, ink]) => { document.body.style.background = paper;"
+                      "document.querySelector('h1').style.color = ink; }", [paper, ink])
+        assert page.locator(".apx").get_attribute("data-theme") == scheme
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
     assert page.complaints == []
 
 
+CUT = """() => [...document.querySelectorAll(".apx svg.apx-svg text")].filter((node) => {
+  const box = node.getBoundingClientRect();
+  const frame = node.ownerSVGElement.getBoundingClientRect();
+  return node.textContent && (box.left < frame.left - 1 || box.right > frame.right + 1
+    || box.top < frame.top - 1 || box.bottom > frame.bottom + 1);
+}).map((node) => node.textContent)"""
+
+
 @every_explorer
-@pytest.mark.parametrize("width", [320, 360, 590, 720, 1024, 1400])
-def test_no_width_scrolls_sideways_or_cuts_a_word(name, width, show):
-    page = show(name, viewport={"width": width, "height": 760})
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    cut = page.evaluate("""() => [...document.querySelectorAll(".apx svg.apx-svg text")]
-      .filter((node) => { const box = node.getBoundingClientRect();
-        const frame = node.ownerSVGElement.getBoundingClientRect();
-        return node.textContent && (box.left < frame.left - 1 || box.right > frame.right + 1
-          || box.top < frame.top - 1 || box.bottom > frame.bottom + 1); })
-      .map((node) => node.textContent)""")
-    assert cut == []
+def test_no_width_scrolls_sideways_or_cuts_a_word(name, kept):
+    page = kept(name)
+    for width in (320, 360, 590, 720, 1024, 1400):
+        page.set_viewport_size({"width": width, "height": 760})
+        page.wait_for_timeout(60)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(CUT) == [], width
 
 
 @every_explorer
@@ -194,8 +219,8 @@ def test_the_picture_can_be_read_by_keyboard_and_by_touch(name, show):
 
 
 @every_explorer
-def test_facts_are_spoken_after_the_hand_rests(name, show):
-    page = show(name)
+def test_facts_are_spoken_after_the_hand_rests(name, kept):
+    page = kept(name)
     slider = sliders(page)[0]
     slider.focus()
     page.keyboard.press("End")
@@ -226,26 +251,25 @@ def test_elements_are_kept_and_leave_with_the_view(name, show):
 
 
 @every_explorer
-def test_messages_to_a_kernel_are_few(name, show):
-    page = show(name)
-    sent = page.evaluate("""async () => { window.saved = 0;
+def test_messages_to_a_kernel_are_few(name, kept):
+    page = kept(name)
+    moves, saved, passed = page.evaluate("""async () => { window.saved = 0;
       const slider = document.querySelector(".apx-range:enabled");
       const start = performance.now();
       let moves = 0;
-      while (performance.now() - start < 500) {
+      while (moves < 50 || performance.now() - start < 300) {
         slider.value = Number(slider.min) + (moves++ % 50) / 50 * (slider.max - slider.min);
         slider.dispatchEvent(new Event("input"));
-        await new Promise((done) => setTimeout(done, 4));
+        if (moves % 5 === 0) await new Promise((done) => setTimeout(done, 4));
       }
       await new Promise((done) => setTimeout(done, 200));
-      return [moves, window.saved]; }""")
-    moves, saved = sent
-    assert moves > 20 and 1 <= saved <= 9
+      return [moves, window.saved, performance.now() - start]; }""")
+    assert moves >= 50 and 1 <= saved <= 1 + passed / 80
 
 
 @every_explorer
-def test_a_move_is_drawn_within_a_frame(name, show, capsys):
-    page = show(name)
+def test_a_move_is_drawn_within_a_frame(name, kept, capsys):
+    page = kept(name)
     slider = page.query_selector(".apx-range:enabled")
     work, whole = latency(page, slider)
     with capsys.disabled():

@@ -27,6 +27,8 @@ console.log(written(given.map(([name, args]) => answer(() => found(name)(...args
 STATES = READER + """
 const { default: module } = await import(given.script);
 const { outside, encode, decode, stopsOf } = module.toolkit;
+const { createHash } = await import("node:crypto");
+const digest = (v) => createHash("sha256").update(written(v)).digest("hex");
 console.log(written(given.states.map(([spec, settings]) => {
   const of = module.definitions[spec.name];
   return answer(() => {
@@ -35,8 +37,11 @@ console.log(written(given.states.map(([spec, settings]) => {
     const enabled = of.enabled?.(settings) ?? {};
     if (problem) return { problem, link, enabled };
     const facts = of.facts(settings);
-    return { problem, link, enabled, facts, words: of.words(settings, facts),
-      frames: of.draw(settings, facts), plots: of.plots,
+    const words = of.words(settings, facts);
+    if (given.want === "facts") return { problem, link, enabled, facts, words };
+    const frames = of.draw(settings, facts);
+    if (given.want === "digest") return { problem, digest: digest([facts, words, frames]) };
+    return { problem, facts, words, frames, plots: of.plots,
       stops: Object.fromEntries(spec.controls.filter((c) => c.log).map((c) => [c.name, stopsOf(c)])) };
   });
 })));
@@ -75,12 +80,13 @@ def call_formulas(calls):
     return [RuntimeError(a["error"]) if "error" in a else a["value"] for a in answers]
 
 
-def run_states(folder, cls, states):
-    """What the page would show for each settings dict: problem, facts, words, frames."""
+def run_states(folder, cls, states, want="frames"):
+    """What the page would show for each settings dict: problem, facts, words and, as
+    ``want`` says, no picture ("facts"), its numbers ("frames") or their "digest"."""
     script = folder / f"{cls.__name__}.mjs"
     script.write_text(cls._esm, encoding="utf-8")
     spec = cls()._spec
-    answers = run_node(STATES, {"script": script.as_uri(),
+    answers = run_node(STATES, {"script": script.as_uri(), "want": want,
                                 "states": [[spec, state] for state in states]})
     failed = [(a["error"], s) for a, s in zip(answers, states) if "error" in a]
     assert not failed, f"{cls.__name__}: {failed[0][0]} at {failed[0][1]}"

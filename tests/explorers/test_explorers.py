@@ -53,7 +53,7 @@ def end_states(cls):
             for name, values in ends.items()}
     alone = [{**defaults, name: value} for name, values in ends.items() for value in values]
     corners = list(itertools.product(*ends.values()))
-    together = random.Random(1).sample(corners, min(len(corners), 256))
+    together = random.Random(1).sample(corners, min(len(corners), 64))
     presets = [{**defaults, **preset} for preset in cls.presets.values()]
     return alone + [dict(zip(ends, values)) for values in together] + presets
 
@@ -81,7 +81,7 @@ def test_javascript_and_python_agree_everywhere(cls, tmp_path):
     explorer = cls()
     states = [explorer.defaults(), *random_states(cls), *end_states(cls)]
     drawn = 0
-    for state, shown in zip(states, run_states(tmp_path, cls, states)):
+    for state, shown in zip(states, run_states(tmp_path, cls, states, "facts")):
         facts, problem = python_side(explorer, state)
         assert (problem is None) == (shown["problem"] is None), (state, problem, shown["problem"])
         assert {key: type(state[key])(value) for key, value in shown["link"].items()} == state
@@ -97,7 +97,7 @@ def test_javascript_and_python_agree_everywhere(cls, tmp_path):
 
 @every_explorer
 def test_pictures_and_words_are_whole_everywhere(cls, tmp_path):
-    states = [*random_states(cls, 120), *end_states(cls)]
+    states = [*random_states(cls, 60), *end_states(cls)]
     for state, shown in zip(states, run_states(tmp_path, cls, states)):
         if shown["problem"]:
             assert len(shown["problem"]) > 20
@@ -136,7 +136,7 @@ def test_every_setting_matters(cls, tmp_path):
         kind = type(explorer.defaults()[name])
         groups += [(name, {**start, name: kind(value)}) for start in starts
                    for value in ends if not isinstance(allowed, str)]
-    shown = run_states(tmp_path, cls, [state for _, state in groups])
+    shown = run_states(tmp_path, cls, [state for _, state in groups], "digest")
     for name in cls.ranges:
         if isinstance(cls.ranges[name], str):
             continue
@@ -144,7 +144,7 @@ def test_every_setting_matters(cls, tmp_path):
         for (changed, state), page in zip(groups, shown):
             if changed == name:
                 start = repr({key: value for key, value in state.items() if key != name})
-                seen.setdefault(start, set()).add(repr({**page, "link": None}))
+                seen.setdefault(start, set()).add(page["problem"] or page["digest"])
         assert any(len(pages) > 1 for pages in seen.values()), name
 
 
@@ -194,21 +194,22 @@ def test_the_page_sees_what_is_outside(cls, tmp_path):
     wrong = [{**defaults, name: value} for name, allowed in cls.ranges.items()
              if isinstance(allowed, Range)
              for value in (allowed.low - 1, allowed.high * 2, math.nan)]
-    for shown in run_states(tmp_path, cls, wrong):
+    for shown in run_states(tmp_path, cls, wrong, "facts"):
         assert "choose a number from" in shown["problem"]
 
 
 @every_explorer
 def test_one_output_is_alive_a_picture_and_a_sentence(cls):
     data, metadata = cls()._repr_mimebundle_()
+    again, _ = cls()._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
     picture = base64.b64decode(data["image/png"])
     assert picture.startswith(b"\x89PNG") and len(picture) > 5000
-    assert data["image/png"] == cls()._repr_mimebundle_()[0]["image/png"]
+    assert data["image/png"] == again["image/png"]
     about = metadata["image/png"]
     assert len(about["alt"]) >= 30 and about["width"] > 300 and about["height"] > 150
     assert about["alt"] in data["text/plain"] and "0x" not in data["text/plain"]
-    assert data["text/plain"] == cls()._repr_mimebundle_()[0]["text/plain"]
+    assert data["text/plain"] == again["text/plain"]
 
 
 @every_explorer
