@@ -67,8 +67,9 @@ class Environment:
                              for cell in (_mark(finding), finding.name, finding.found,
                                           finding.remedy or "")) + "</tr>"
             for finding in self.findings)
-        table = (f"<table><thead><tr><th></th><th>what</th><th>found</th>"
-                 f"<th>what to do</th></tr></thead><tbody>{rows}</tbody></table>"
+        heads = "".join(f'<th style="text-align:left">{words}</th>'
+                        for words in ("", "what", "found", "what to do"))
+        table = (f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
                  f"<p>{html.escape(self._conclusion())}</p>")
         return {"text/plain": repr(self), "text/html": table}
 

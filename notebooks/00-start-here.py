@@ -46,10 +46,10 @@ torch.set_num_threads(1)
 # | page | question | minutes |
 # |---|---|---|
 # | [01 Embedding scaling](01-embedding-scaling.ipynb) | How does an id become a vector, and why times √d? | 45 |
-# | [02 RMSNorm](02-rmsnorm.ipynb) | What does dividing by the RMS keep, and what does it lose? | 40 |
+# | [02 RMSNorm](02-rmsnorm.ipynb) | What does dividing by the RMS keep, and what does it lose? | 45 |
 # | [03 RoPE](03-rope.ipynb) | How can turning a vector tell its position? | 45 |
 # | [04 YaRN](04-yarn.ipynb) | How are the frequencies changed for longer texts? | 45 |
-# | [05 Length extrapolation](05-length-extrapolation.ipynb) | Does it work? Measured with a small model. | 40 |
+# | [05 Length extrapolation](05-length-extrapolation.ipynb) | Does it work? Measured with a small model. | 45 |
 # | [06 The reference, checked](06-the-reference-checked.ipynb) | Which claims of the source text are right? | to look up |
 #
 # The course follows the *APEX-1 Mathematical Reference, Part 1*. We call it **the
@@ -131,8 +131,9 @@ show(start.path_of_a_token(token=2, position=3),
 
 # %% [markdown]
 # **Notice.** Times √8 makes every number 2.83 times as large. The norm makes the RMS 1,
-# whatever it was. The turn changes the numbers but not their size. The last pairs hardly
-# moved: they turn slowly, and page 03 shows why.
+# whatever it was. The matrix gives the query a size of its own. The turn changes the
+# numbers but not their size. The last pairs hardly moved: they turn slowly, and page 03
+# shows why.
 
 # %%
 steps = start.token_path(token=2, position=3)

@@ -425,7 +425,7 @@ for eps in (1e-6, 0.0):
 # expects of its input.
 #
 # > **The reference prints** that the factor "matches the expected input scale of
-# > RMSNorm". RMSNorm gives the same output for every input size. See
+# > RMSNorm". Up to ε, RMSNorm gives the same output for every input size. See
 # > [page 06](06-the-reference-checked.ipynb), E06.
 #
 # But a norm works on a **copy**. The vector itself goes on, past every block, in the
@@ -668,14 +668,18 @@ for tied in (True, False):
              if row.tie_word_embeddings is tied]
     print(f"{'tied' if tied else 'not tied'} ({len(found)}):", ", ".join(found))
 llama = next(row for row in published() if row.model == "Llama-3.2-1B-Instruct")
-print(f"Llama-3.2-1B: tying saves {llama.vocab_size * llama.hidden_size:,}")
+saved = llama.vocab_size * llama.hidden_size
+print(f"Llama-3.2-1B: tying saves {saved:,}")
+assert 1_498_482_688 - saved == 1_235_814_400
 
 # %% [markdown]
 # > **The tutorial says** that tying is used in "GPT-2, Llama, DeepSeek". GPT-2: yes. Of
 # > the Llama text models only the small 3.2 ones share; DeepSeek-V3 does not. See
 # > [page 06](06-the-reference-checked.ipynb), E08.
 #
-# Small models often tie, where a second table would be a large share of the model; large
+# Llama-3.2-1B has 1,235,814,400 parameters. A teaching notebook once announced the tie and
+# printed this number by subtraction, but its loader had cloned the tensor: 1,498,482,688
+# were in memory. Small models often tie, where a second table would be a large share of the model; large
 # ones mostly do not.
 
 # %% [markdown]
@@ -804,7 +808,7 @@ for name, std in (("table.weight = head.weight", 1 / math.sqrt(3 * 512)),
     print(f"{name}: std {std:.3f}, first loss {loss:.1f}, ln V {math.log(20_000):.1f}")
 
 # %% [markdown]
-# So: **tie, then initialise, then compare the first loss with what you expect** — with
+# So: **tie, then initialise, then compare the first loss with what you expect**: with
 # $\ln V$ for an untied head, with the echo for a tied one.
 #
 # ### Exercise 1.5: The own token's logit
@@ -963,19 +967,24 @@ show(draw.word_cosines(trained.weight, numbers, words),
 
 # %% [markdown]
 # **Notice.** dog and animal, Paris and France: near, as promised. But look at **cat**. The
-# tutorial's picture says that cat is near dog and far from Paris; in this table both
-# cosines are small, and cat's neighbours are other spellings of "cat". Near means *used
-# alike in this training*, not "similar" in every sense. In a random table all of this is
-# absent:
+# tutorial has three made-up vectors in which cat is near dog and far from Paris. In this
+# table both cosines are small, and the nearest to "cat" are other spellings of it and
+# pieces of words. Near means *used alike in this training*, not "similar" in every sense.
+# In a random table all of this is absent:
 
 # %%
 unit = F.normalize(draw.random_table(32_000, 256, 1.0, seed=13), dim=-1)
 pair_cosines = (unit[:16_000] * unit[16_000:]).sum(-1)  # [16000]
 print(f"random rows: cosine {abs(pair_cosines.mean().item()):.2f} ±"
       f" {pair_cosines.std().item():.3f}, and 1/√256 is {256 ** -0.5:.4f}")
-cat, dog, paris = draw.cosines(trained.weight, [trained.row(w) for w in
-                                                ("cat", "dog", "Paris")])[0].tolist()
+
+# %%
+three = [trained.row(word) for word in ("cat", "dog", "Paris")]
+_, dog, paris = draw.cosines(trained.weight, three)[0].tolist()
 print(f"trained: cat and dog {dog:.2f}, cat and Paris {paris:.2f}")
+made_up = torch.tensor([[0.8, 0.2, 0.9], [0.7, 0.3, 0.8], [0.1, 0.9, 0.2]])
+_, dog, paris = draw.cosines(made_up, [0, 1, 2])[0].tolist()
+print(f"made up: cat and dog {dog:.2f}, cat and Paris {paris:.2f}")
 
 # %% [markdown]
 # And how large are trained rows? Drawn rows all have nearly the same size. Training gives
@@ -991,9 +1000,10 @@ show(draw.trained_sizes(trained.weight, marks),
 
 # %% [markdown]
 # **Notice.** The spread reaches a factor of 100. The factor $\sqrt d$ cannot give or take
-# that: it multiplies all rows alike. It also explains the tutorial's sample row for
-# "Hello", which contains 0.897: that is 45 standard deviations of $N(0, 0.02^2)$, so it can
-# only be a trained row ([page 06](06-the-reference-checked.ipynb), E43).
+# that: it multiplies all rows alike. And it shows how to read the tutorial's sample row
+# for "Hello", which contains 0.897: that is 45 standard deviations of $N(0, 0.02^2)$, so it
+# cannot be a fresh row; it reads as a trained one
+# ([page 06](06-the-reference-checked.ipynb), E43).
 
 # %%
 assert round(0.897 / 0.02) == 45

@@ -102,9 +102,10 @@ def heat_map(axis, values: torch.Tensor, title: str, *, row_labels=(), column_la
     limit = limit or values.abs().max().item() or 1.0
     axis.imshow(values.tolist(), cmap="PuOr", vmin=-2 * limit, vmax=2 * limit, aspect="auto")
     decimals = decimals if (values % 1).any() else 0
-    for row, numbers in enumerate(rounded_rows(values, decimals)):
-        for column, number in enumerate(numbers):
-            text = f"{number:.{decimals}f}".replace("-", "−") if number else "0"
+    for row, numbers in enumerate(values.tolist()):
+        for column, exact in enumerate(numbers):
+            number = round(exact, decimals) + 0.0  # no negative zero
+            text = f"{number:.{decimals}f}".replace("-", "−") if exact else "0"
             axis.text(column, row, text, ha="center", va="center", fontsize=font,
                       color=INK)
     axis.set_title(title, fontsize=10, color=INK)

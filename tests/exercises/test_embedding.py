@@ -75,6 +75,10 @@ RIGHT = [
         t.double()[i] * t.size(1) ** 0.5).to(t.dtype)),
     (check_scaled_embedding, "float32 inside", lambda t, i: t[i] * t.size(1) ** 0.5
      if t.dtype == torch.float64 else (t.float()[i] * t.size(1) ** 0.5).to(t.dtype)),
+    (check_scaled_embedding, "one-hot in float32", lambda t, i: F.one_hot(
+        i, len(t)).float() @ t * t.size(1) ** 0.5),
+    (check_one_hot_lookup, "one-hot in float32", lambda t, i: F.one_hot(
+        i, len(t)).float() @ t),
     (check_scaled_embedding, "dividing by 1/√d", lambda t, i: t[i] / t.size(1) ** -0.5),
     (check_rounded_scale, "round once", lambda d, dtype: torch.tensor(
         d, dtype=torch.float64).sqrt().to(dtype).item()),
@@ -181,6 +185,13 @@ def test_in_place_on_the_ids_is_seen_too():
     assert check_scaled_embedding(shifts).mistake == "changes-its-input"
 
 
+def test_a_program_that_raises_in_another_dtype_is_right_with_a_remark():
+    said = check_one_hot_lookup(lambda t, i: F.one_hot(i, len(t)).float() @ t)
+    assert said
+    assert ".to(table.dtype)" in said.message
+    assert ".to(table.dtype)" not in check_one_hot_lookup(lambda t, i: t[i]).message
+
+
 def test_a_gradient_that_arrives_elsewhere_is_seen():
     def leaky(table, ids):
         rows = table[ids] * table.shape[1] ** 0.5
@@ -193,6 +204,7 @@ def test_a_gradient_that_arrives_elsewhere_is_seen():
     lambda t, i: t.data[i] * t.size(1) ** 0.5,
     lambda t, i: torch.tensor((t[i] * t.size(1) ** 0.5).tolist(), dtype=t.dtype).view(
         *i.shape, -1) if i.numel() else t[i],
+    lambda t, i: torch.from_numpy(t.numpy()[i.numpy()]) * t.size(1) ** 0.5,
     lambda t, i: torch.nn.Embedding.from_pretrained(t)(i) * t.size(1) ** 0.5])
 def test_ways_to_cut_the_gradient(cut):
     assert check_scaled_embedding(cut).mistake == "cuts-the-gradient"

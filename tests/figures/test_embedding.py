@@ -236,6 +236,15 @@ def test_padding_rows_of_a_tied_table_still_learn():
          [-0.7880584423829146, 0]], dtype=torch.float64), atol=1e-12)
 
 
+def test_an_optimiser_refuses_a_tied_tensor_in_two_groups():
+    """TIE-05: groups built module by module hold it twice."""
+    table, head = torch.nn.Embedding(7, 4), torch.nn.Linear(4, 7, bias=False)
+    head.weight = table.weight
+    groups = [{"params": list(module.parameters())} for module in (table, head)]
+    with pytest.raises(ValueError, match="more than one parameter group"):
+        torch.optim.AdamW(groups)
+
+
 def test_what_tying_saves():
     """E09, A07, EMB-05: counts of the four sizes."""
     savings = draw.savings()
