@@ -32,7 +32,7 @@ if [ -z "$$found" ]; then \
 fi
 endef
 
-.PHONY: help install lab test test-slow notebooks lint bench reset lock clean
+.PHONY: help install lab copy test test-slow notebooks lint bench reset lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -46,6 +46,9 @@ install:  ## make or renew the environment .venv (all commands below do this fir
 
 lab: install  ## open the course in JupyterLab, on your own copy in my-course/
 	@exec $(VENV_PYTHON) $(MACHINE)/working_copy.py lab
+
+copy: install  ## make or renew my-course/ without opening JupyterLab (for VS Code)
+	@$(VENV_PYTHON) $(MACHINE)/working_copy.py copy
 
 reset: install  ## PAGE=03: a fresh copy of page 03; what you wrote is kept beside it
 	@$(VENV_PYTHON) $(MACHINE)/working_copy.py reset "$$PAGE"

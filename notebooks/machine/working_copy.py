@@ -1,6 +1,7 @@
 """The reader's own copy of the pages, ``my-course/``, and JupyterLab opened on it.
 
     python notebooks/machine/working_copy.py lab          what `make lab` runs
+    python notebooks/machine/working_copy.py copy         the copy, without JupyterLab
     python notebooks/machine/working_copy.py reset 03     a fresh page 03, yours kept beside it
 
 The pages in ``notebooks/`` are never opened for writing, so trying things out cannot
@@ -190,6 +191,9 @@ def lab(options: list[str]) -> int:
 def main(words: list[str]) -> int:
     if words[:1] == ["lab"]:
         return lab([*shlex.split(os.environ.get("LAB_OPTIONS", "")), *words[1:]])
+    if words == ["copy"]:
+        print("\n".join([*refresh(), f"Your copy of the course is {COPY.name}/."]))
+        return 0
     if words[:1] == ["reset"]:
         try:
             print(reset(" ".join(words[1:])))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-TITLE = re.compile(r"^#{2,4} Exercise (\d+\.\d+)", re.MULTILINE)
-HEADING = re.compile(r"^#{1,3} ", re.MULTILINE)
+TITLE = re.compile(r"#{2,4} Exercise (\d+\.\d+)")
+HEADING = re.compile(r"#{1,3} ")
 SOLUTION = re.compile(r"<details>\s*<summary>Solution</summary>(.*?)</details>", re.DOTALL)
 FENCE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CHECK = re.compile(r"\bcheck_\w+\(")
@@ -34,19 +34,30 @@ class Exercise:
         return [fence for block in SOLUTION.findall(self.words) for fence in FENCE.findall(block)]
 
 
+def parts_of(text: str) -> list[str]:
+    """A text cell cut before each heading; a `#` inside a code fence is no heading."""
+    parts, fenced = [""], False
+    for line in text.splitlines(keepends=True):
+        fenced ^= line.startswith("```")
+        if HEADING.match(line) and not fenced:
+            parts.append("")
+        parts[-1] += line
+    return parts
+
+
 def exercises_of(notebook) -> list[Exercise]:
-    """In page order. A heading of another section ends an exercise."""
+    """In page order. The next heading of the same level or above ends an exercise."""
     found, current = [], None
     for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            title = TITLE.search(cell.source)
+        if cell.cell_type == "code" and current:
+            current.code.append(cell)
+        for part in parts_of(cell.source) if cell.cell_type == "markdown" else []:
+            title = TITLE.match(part)
             if title:
                 current = Exercise(title.group(1))
                 found.append(current)
-            elif HEADING.search(cell.source):
+            elif HEADING.match(part):
                 current = None
             if current:
-                current.words += cell.source + "\n\n"
-        elif current:
-            current.code.append(cell)
+                current.words += part + "\n"
     return found
