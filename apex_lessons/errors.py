@@ -71,6 +71,9 @@ def floating_tensor(name: str, value, hint: str = "") -> torch.Tensor:
     if not tensor(name, value, hint).is_floating_point():
         problem = f"{name} must be of a floating-point dtype, got {value.dtype}"
         raise TypeError(_sentence(problem, hint or f"use {name}.float()"))
+    if value.dtype.itemsize < 2:
+        raise TypeError(f"{name} is {value.dtype}, which torch only stores: use"
+                        f" {name}.bfloat16()")
     return value
 
 

@@ -19,6 +19,7 @@ from apex_lessons.errors import (floating_dtype, floating_tensor, one_of, real_n
                                  values_can_be_seen, whole_number)
 
 LAYOUTS = ("interleaved", "half")
+FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 MAX_CACHED_ROWS = 2**20
 
 
@@ -333,9 +334,10 @@ class RotaryEmbedding(nn.Module):
             return self._computed(offset, end, device, dtype)
         if known < max(end, 1):
             # Growing by doubling keeps decoding linear in time.
-            self._tables[key] = self._computed(0, max(64, 1 << (end - 1).bit_length()),
-                                               device, dtype)
-        cos, sin = self._tables[key]
+            rows = max(64, 1 << (end - 1).bit_length())
+            cos, sin = self._tables[key] = self._computed(0, rows, device, dtype)
+        else:
+            cos, sin = self._tables[key]
         return cos[offset:end], sin[offset:end]
 
     def _computed(self, start: int, end: int, device, dtype) -> tuple[Tensor, Tensor]:
@@ -397,16 +399,22 @@ def convert_layout(weight: Tensor, n_heads: int, *, to: str,
 
 
 def _check_positions(positions: Tensor) -> None:
-    integers = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
     hint = "use torch.arange(seq) or .long(); half types cannot even count to 300"
-    if tensor("positions", positions, hint).dtype not in integers:
-        raise TypeError(f"positions must be of an integer dtype, got {positions.dtype}; {hint}")
+    kind = tensor("positions", positions, hint).dtype
+    if kind.is_floating_point or kind.is_complex or kind == torch.bool:
+        raise TypeError(f"positions must be of an integer dtype, got {kind}; {hint}")
     if positions.ndim not in (1, 2):
         raise ValueError(f"positions must be [seq] or [batch, seq], got shape"
                          f" {tuple(positions.shape)}")
-    if values_can_be_seen(positions) and positions.numel() and int(positions.min()) < 0:
-        raise ValueError(f"positions must not be negative, got {int(positions.min())}: count"
-                         " tokens from 0, and give padding any position, 0 for instance")
+    if not values_can_be_seen(positions) or not positions.numel():
+        return
+    low, high = (int(bound) for bound in positions.long().aminmax())
+    if low < 0:
+        raise ValueError(f"positions must not be negative, got {low}: count tokens from 0, and"
+                         " give padding any position, 0 for instance")
+    if high > 2**53:
+        raise ValueError(f"positions must be at most 2^53, got {high}: float64 cannot tell larger"
+                         " neighbours apart")
 
 
 def _check_frequencies(inv_freq: Tensor) -> None:
@@ -421,7 +429,7 @@ def _check_frequencies(inv_freq: Tensor) -> None:
 
 def _check_tables(x: Tensor, cos: Tensor, sin: Tensor) -> None:
     if not (isinstance(x, Tensor) and isinstance(cos, Tensor) and isinstance(sin, Tensor)
-            and x.is_floating_point() and cos.is_floating_point() and sin.is_floating_point()):
+            and x.dtype in FLOATS and cos.dtype in FLOATS and sin.dtype in FLOATS):
         for name, value in (("x", x), ("cos", cos), ("sin", sin)):
             floating_tensor(name, value)
     table, shape = cos.shape, x.shape

@@ -85,6 +85,6 @@ def show(figure: Figure, *, alt: str, numbers: str) -> None:
 
 def __getattr__(name: str):
     """A lesson's pictures (``figures.rope``), imported when they are first asked for."""
-    if name in ("embedding", "norm", "rope", "yarn"):
+    if name in ("claims", "embedding", "norm", "rope", "yarn"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
