@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -162,13 +163,19 @@ def _three_ways(factor: float) -> dict[str, Tensor]:
             "YaRN": yarn.yarn(HEAD_DIM, **common, trained_length=TRAINED).inv_freq}
 
 
+@cache
+def _gaps(factor: int) -> dict[str, Tensor]:
+    plain = rope.inverse_frequencies(HEAD_DIM, BASE)
+    return {name: angle_gaps(plain, new, TRAINED, factor * TRAINED)
+            for name, new in _three_ways(factor).items()}
+
+
 def unseen_angles(factor: int = 4) -> Figure:
     """For each pair, the largest distance of a new angle from all trained angles."""
     figure, axis = new_figure(8.2, 3.9)
     plain = rope.inverse_frequencies(HEAD_DIM, BASE)
     styles = zip((VERMILION, PURPLE, BLUE), ("s", "^", "o"))
-    for (name, new), (colour, marker) in zip(_three_ways(factor).items(), styles):
-        gaps = angle_gaps(plain, new, TRAINED, factor * TRAINED)
+    for (name, gaps), (colour, marker) in zip(_gaps(factor).items(), styles):
         axis.plot(gaps, marker, color=colour, markersize=4.5, label=name)
     turns = yarn.rotations(plain, TRAINED)
     first = int((turns >= 1).sum())
@@ -190,8 +197,7 @@ def describe_unseen_angles(factor: int = 4) -> str:
     slow = yarn.rotations(plain, TRAINED) < 1
     lines = [f"{int(slow.sum())} of {len(plain)} pairs never finish a turn in "
              f"{TRAINED:,} tokens"]
-    for name, new in _three_ways(factor).items():
-        gaps = angle_gaps(plain, new, TRAINED, factor * TRAINED)
+    for name, gaps in _gaps(factor).items():
         lines.append(f"{name}: farthest new angle {gaps[slow].max():.2f} degrees among "
                      f"those, {gaps[~slow].max():.2f} among the others")
     return "\n".join(lines)
@@ -277,17 +283,35 @@ def _draw_arc(axis, trained: float, reach: float, step: float) -> None:
 
 def describe_clock_arcs(pairs: Sequence[int] = DIALS, factor: float = 4.0) -> str:
     """For each pair: turns in training, new share of the dial, degrees per token."""
-    lines = []
+    ways = list(_three_ways(factor))
+    lines = ["share of the dial that is new, and degrees per token, with "
+             + " / ".join(ways) + ":"]
     for row in arcs(pairs, factor):
-        said = [f"{way} {_new_share(row['trained'], row[way]['reach']):.0%} new and "
-                f"{row[way]['step']:.4g}° a token" for way in _three_ways(factor)]
-        lines.append(f"pair {row['pair']} ({row['trained']:.3g} turns): "
-                     + "; ".join(said))
+        shares = " / ".join(f"{_new_share(row['trained'], row[way]['reach']):.0%}"
+                            for way in ways)
+        steps = " / ".join(f"{row[way]['step']:.4g}" for way in ways)
+        lines.append(f"  pair {row['pair']} ({row['trained']:.3g} turns in training): "
+                     f"{shares}, {steps}")
     return "\n".join(lines)
 
 
 def _new_share(trained: float, reach: float) -> float:
     return max(min(reach, 1.0) - min(trained, 1.0), 0.0)
+
+
+def pairs_at_new_angles(plain: Tensor, scaled: Tensor, trained_length: int,
+                        length: int) -> Tensor:
+    """Which pairs reach angles in ``length`` tokens that training did not bring: bool.
+
+    A pair reaches min(1, turns) of its dial; the two reaches are compared to 1e-9.
+
+    >>> f = rope.inverse_frequencies(128)
+    >>> int(pairs_at_new_angles(f, f, 4096, 16_384).sum())
+    18
+    """
+    trained = yarn.rotations(plain, trained_length).clamp(max=1.0)
+    reach = yarn.rotations(scaled, length).clamp(max=1.0)
+    return reach > trained + 1e-9
 
 
 # ----------------------------------------------------------------- divisors by method
@@ -544,8 +568,9 @@ def describe_two_ramps(factor: float = 32.0) -> str:
 
 
 # ------------------------------------------------------------------------- temperature
+@cache
 def attention_entropy(length: int, multiplier: float, *, spread: float = 1.5,
-                      rows: int = 16) -> float:
+                      rows: int = 8) -> float:
     """Entropy of softmax(multiplier * scores), in nats, averaged over rows.
 
     The scores are seeded normal numbers with standard deviation ``spread``; for long
@@ -753,3 +778,38 @@ def describe_agreement_by_distance(factor: float = 4.0) -> str:
         values = agreement(plain, scaled, distances).tolist()
         lines.append(f"  {name}: " + ", ".join(f"{value:.3f}" for value in values))
     return "\n".join(lines)
+
+
+# ----------------------------------------------------------------------- the laboratory
+def laboratory(plain: Tensor, ways: Sequence[tuple[str, Tensor]], factor: float,
+               trained_length: int, length: int, beta_fast: float,
+               beta_slow: float) -> Figure:
+    """Divisors and wavelengths of two methods, as the explorer draws them.
+
+    ``ways``: (name, frequencies) of the two; lengths are tokens.
+    """
+    figure, (left, right) = new_figure(9.4, 4.2, columns=2)
+    turns = yarn.rotations(plain, trained_length)
+    fast, slow = ((turns > beta).sum().item() - 0.5 for beta in (beta_fast, beta_slow))
+    edges = (-0.5, fast, max(slow, fast), len(plain) - 0.5)
+    for start, end, colour in zip(edges, edges[1:], REGIME_COLOURS):
+        left.axvspan(start, end, color=colour, alpha=0.07, linewidth=0)
+    right.plot(rope.wavelengths(plain), color=INK, linestyle=":", linewidth=1.8,
+               label="before")
+    looks = ((BLUE, "-", 2.6), (VERMILION, "--", 2.0))
+    for (name, scaled), (colour, style, width) in zip(ways, looks):
+        look = {"color": colour, "linestyle": style, "linewidth": width, "label": name}
+        left.plot(divisors(scaled, plain).clamp(max=1e12), **look)
+        right.plot(rope.wavelengths(scaled).clamp(max=1e30), **look)
+    for tokens, text in ((trained_length, "trained length"), (length, "text")):
+        right.axhline(tokens, color=INK, linewidth=1, linestyle=(0, (1, 3)))
+        right.annotate(f"{text}: {tokens:,} tokens", (0, tokens), xytext=(0, 3),
+                       textcoords="offset points", fontsize=8.5, color=INK)
+    left.set(xlabel="pair i", ylabel="frequency divided by", yscale="log",
+             xlim=(edges[0], edges[-1]), ylim=(0.7, 2.2 * max(factor, 1.5)))
+    longest = rope.wavelengths(plain)[-1].item() * factor
+    right.set(xlabel="pair i", ylabel="wavelength (tokens)", yscale="log",
+              xlim=(edges[0], edges[-1]), ylim=(4, 3 * max(longest, length)))
+    left.legend(frameon=False, fontsize=9, loc="upper left")
+    right.legend(frameon=False, fontsize=9, loc="lower right")
+    return figure
