@@ -41,7 +41,7 @@ def resolve(folder: Path) -> str:
     extras = [word for extra in EXTRAS for word in ("--extra", extra)]
     command = [sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", *extras,
                "--universal", "--python-version", "3.11", "--fork-strategy", "fewest",
-               "--only-binary", ":all:",
+               "--only-binary", ":all:", "--prerelease", "disallow",
                "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url",
                "--constraints", str(constraints), "--quiet"]
     settings = {name: value for name, value in os.environ.items()
