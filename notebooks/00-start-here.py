@@ -214,13 +214,15 @@ for size in SIZES:
     print(f"{size}: d_ff {config.d_ff:,} = {config.d_ff / config.d_model:.4f} d,"
           f" S {config.training.seq_len:,} in training, {config.max_seq_len:,} at most,"
           f" B {config.training.batch_size}")
+small, large = apex1_config("small"), apex1_config("large")
+assert small.d_kv < 256 and small.d_q < 192 and large.W > 4096
 
 # %% [markdown]
-# > **The reference prints** $d_{ff} = \frac83 d$ (2.667 d), bounds for $d_{kv}$, $d_q$ and
-# > $W$ that no size has, and for $L$ and $E$ bounds that start at Tiny, where those for $d$
-# > start at Small. Its $S$, 2,048 to 131,072, joins the training length of Small to the
-# > longest text of Large. See [page 06](06-the-reference-checked.ipynb), E39, E40 and E41.
-# > These pages always take the settings files.
+# > **The reference prints** $d_{ff} = \frac83 d$ (2.667 d), and bounds for $d_{kv}$, $d_q$
+# > and $W$ that Small or Large lies outside of. Its bounds for $L$ and $E$ start at Tiny,
+# > those for $d$ at Small; its $S$, 2,048 to 131,072, joins the training length of Small
+# > to the longest text of Large. See [page 06](06-the-reference-checked.ipynb), E39, E40
+# > and E41. These pages always take the settings files.
 
 # %% [markdown]
 # ## 5. Your machine

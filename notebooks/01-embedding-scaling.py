@@ -21,6 +21,15 @@
 # **But why multiply by the square root of d?** The answer has three parts, and you will
 # measure each of them here.
 #
+# <details><summary>The short answer, if you cannot wait</summary>
+# In many models one table is both input and output. As output its rows should be short,
+# because a score is a sum of d products. As input its numbers should stand beside others
+# of size about one. The two sizes differ by √d, so a factor √d stands between the two
+# uses. In 2017 it also kept added positions from drowning the token. In a model with norms
+# and rotary positions it decides how loud the token is, at the start, beside what the
+# layers add to it; a norm right after it takes it away.
+# </details>
+#
 # **Goals.** After this page you can
 #
 # - say what a lookup computes, and which rows of the table learn from it;
@@ -262,9 +271,10 @@ check_scaled_embedding(scaled_embedding)
 #
 # ### Reason one: one table has two jobs
 #
-# In many models the same table is used twice: on the way in (rows become vectors) and on
-# the way out (each logit is the dot product of a hidden vector with a row). Section 4
-# looks at this **tying** closely. Here we only ask: how large should a row be?
+# In many models the same table is used twice. On the way in, rows become vectors. On the
+# way out, the model compares its last vector, called hidden here, with every row: the dot
+# product is that token's score, its **logit**, and probabilities are made from the logits.
+# Section 4 looks at this **tying** closely. Here we only ask: how large should a row be?
 #
 # - **On the way in** a vector is added to other vectors: to positions in 2017, to what the
 #   layers say today. Its numbers should not be far smaller than theirs. Size 1 is the
@@ -369,6 +379,17 @@ for std in (1.0, 0.02, d ** -0.5):
 assert math.isclose((rate / 0.02) / (rate / 1.0), 50)
 
 # %% [markdown]
+# With the rate divided, the two conventions do take the same step:
+
+# %%
+start = draw.random_table(12, 64, 1 / 8).double()  # [12, 64], Vaswani's table
+for name, divisor in (("SGD", 64), ("Adam", 8)):
+    ours = draw.first_move(start, 8.0, 1.0, name, 1e-3 / divisor)
+    theirs = draw.first_move(start * 8, 1.0, 1 / 8, name, 1e-3) / 8
+    assert torch.allclose(ours, theirs, rtol=1e-9)
+    print(f"{name}, rate ÷ {divisor}: the same step")
+
+# %% [markdown]
 # ### Reason two, and the oldest: positions were added
 #
 # In 2017 the position of a token was **added** to its vector, as a table of sines and
@@ -402,8 +423,9 @@ show(draw.position_share(),
 # %% [markdown]
 # ### Reason three: the residual stream keeps it
 #
-# In APEX-1 every sub-layer first applies [RMSNorm](02-rmsnorm.ipynb), which divides a
-# vector by its own size.
+# APEX-1 is a chain of blocks, and each block has two sub-layers: attention, which lets
+# tokens look at each other, and a feed-forward network. Every sub-layer first applies
+# [RMSNorm](02-rmsnorm.ipynb), which divides a vector by its own size.
 #
 # **Predict.** What does a norm right after the embedding make of the factor?
 #
@@ -512,7 +534,8 @@ check_convert_table(convert_table)
 #
 # **Recap.** (1) A tied table has two jobs whose sizes differ by $\sqrt d$. (2) Added
 # positions needed vectors of their own size; APEX-1 adds none. (3) A norm erases the
-# factor, the residual stream keeps it. The optimiser sees the stored size.
+# factor, the residual stream keeps it. The first and the third hold in APEX-1. The
+# optimiser sees the stored size.
 
 # %% [markdown]
 # ## 4. Tying: one tensor, two uses
@@ -551,7 +574,8 @@ for how in ("head.weight = table.weight", "head.weight.data = table.weight.data"
 # the first move, then part for ever, in silence. So test identity (`is`), not equality;
 # and count parameters with `parameters()`, not by subtraction: a loader that clones the
 # tensor gives the larger count. In a tied pair the same tensor has two names, so a loop
-# over modules meets it twice; an optimiser refuses a parameter that is in two groups.
+# over modules meets it twice; an optimiser refuses a parameter that is in two groups, so
+# keep only what you have not met before.
 
 # %%
 pair = tie("head.weight = table.weight")
@@ -646,7 +670,7 @@ show(draw.tying_savings(),
      numbers=draw.describe_tying_savings())
 
 # %% [markdown]
-# > **The reference prints** that tying saves 77.6 million parameters, "huge for the Small
+# > **The tutorial says** that tying saves 77.6 million parameters, "huge for the Small
 # > model". The number is right: 12.9 % of what Small would have without it. But Small also
 # > has four multi-token heads that are not tied, and they hold four times as much. See
 # > [page 06](06-the-reference-checked.ipynb), E09. Another page of that project says that
@@ -679,8 +703,8 @@ assert 1_498_482_688 - saved == 1_235_814_400
 #
 # Llama-3.2-1B has 1,235,814,400 parameters. A teaching notebook once announced the tie and
 # printed this number by subtraction, but its loader had cloned the tensor: 1,498,482,688
-# were in memory. Small models often tie, where a second table would be a large share of the model; large
-# ones mostly do not.
+# were in memory. Small models often tie, where a second table would be a large share of
+# the model; large ones mostly do not.
 
 # %% [markdown]
 # ### Exercise 1.4: The gradient of a tied table
@@ -737,9 +761,10 @@ check_tied_gradient(tied_gradient)
 #
 # *You will be able to predict the loss of a model that has learned nothing.*
 #
-# A common health check says: before training, every token is equally likely, so the loss
-# should be $\ln V$. That is almost right for an untied head: logits of size $s$ add
-# $s^2/2$.
+# The **loss** of a prediction is minus the logarithm of the probability that the right
+# token got, in nats. A common health check says: before training, every token is equally
+# likely, so the loss should be $\ln V$. That is almost right for an untied head: logits of
+# size $s$ add $s^2/2$.
 #
 # **Predict.** Now tie the head, and let the blocks do nothing yet. Which token gets the
 # largest logit?
