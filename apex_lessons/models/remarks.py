@@ -18,7 +18,6 @@ RULES = {
     "file-python": "a Python dictionary printed with str, not JSON",
     "file-json": "not JSON, or cut off",
     "file-nesting": "brackets nested too deep",
-    "file-number": "a number that no machine number holds",
     "file-repeated-key": "a key that stands twice: the last one counts",
     "file-not-an-object": "JSON, but not an object",
     "file-wrong-one": "another file of the same model",
