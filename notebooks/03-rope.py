@@ -361,7 +361,8 @@ assert abs(turned.norm() - math.sqrt(1.38)) < 1e-12
 # moved. The norm is the same before and after.
 #
 # In a model the angles of all positions are computed once, as two tables of cosines and
-# sines, one row for each position and one column for each pair.
+# sines, one row for each position and one column for each pair. (The reference stores each
+# column twice, once for each number of the pair: the same numbers.)
 
 # %%
 cos, sin = rope.rotary_tables(torch.arange(5), rope.inverse_frequencies(4))  # [5, 2]
@@ -552,8 +553,9 @@ print("V rotated:   ", [round(n, 4) for n in rope.apply_rotary(v, *tables)[0].to
 # **Two sentences are often heard.** "With RoPE, attention falls with distance." And:
 # "Relative positions carry over to longer texts."
 #
-# For the first, the paper has a *bound*. It rests on $|S_j|$, the length of the sum of the
-# first $j$ hands at distance $r$, averaged over $j$:
+# For the first, the paper has a *bound*: a score is at most a number that belongs to q and k,
+# times an average that depends on the distance $r$ only. It averages $|S_j|$, the length of
+# the sum of the first $j$ hands:
 #
 # $$\frac{1}{d/2}\sum_{j=1}^{d/2} |S_j|, \qquad S_j = \sum_{i<j} e^{\mathrm{i}\, r\theta_i}$$
 #
@@ -781,7 +783,7 @@ turned, _ = rope.RotaryEmbedding(2)(one, one, offset=1)
 assert torch.equal(turned, turned[:, :1].expand_as(turned))  # all heads turn, not head 0
 
 # %% [markdown]
-# **What to notice.** Equal to the last bit. Real programs added the prompt's length twice,
+# **What to notice.** Rotated queries and keys are equal to the last bit. Real programs added the prompt's length twice,
 # stopped counting at the number of new tokens, or kept the table of an earlier call: each
 # breaks this equality, so test it.
 #
@@ -891,6 +893,9 @@ proportional = yarn.proportional(8, base=10_000, partial_rotary_factor=0.5).inv_
 print("sliced:", sliced.tolist(), "  proportional:",
       [round(f, 4) for f in proportional.tolist()])
 assert sliced.tolist() != proportional[:2].tolist()
+x = torch.eye(8)[0].expand(1, 1, 2, 8)  # a one in place 0, at positions 0 and 1
+turned, _ = rope.RotaryEmbedding(8, rotary_dim=4, layout="half")(x, x)
+assert turned[0, 0, 1].nonzero().flatten().tolist() == [0, 2]  # the partner is 2, not 4
 
 # %% [markdown]
 # **Recap.** Rotary width in the exponent, the rest untouched.

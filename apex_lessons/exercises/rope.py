@@ -326,6 +326,9 @@ _FREQUENCIES = (
     ("turns-not-radians", lambda d, base: _right_frequencies(d, base) / (2 * math.pi),
      "These are turns per token. cos and sin want radians per token: a full turn is 2 pi,"
      " not 1."),
+    ("times-two-pi", lambda d, base: 2 * math.pi * _right_frequencies(d, base),
+     "Every value is 2 pi too large. The power itself is radians per token; 2 pi enters"
+     " only when you ask for the wavelength."),
     ("degrees", lambda d, base: torch.rad2deg(_right_frequencies(d, base)),
      "These are degrees per token. cos and sin want radians."),
     ("ignores-the-base", lambda d, base: _right_frequencies(d, 10_000.0),
@@ -423,6 +426,10 @@ _TABLES = (
      lambda p, w: _both(_angles(p, w).repeat_interleave(2, dim=-1)),
      "This is the table of full head width for the interleaved layout. Here one column for"
      " each pair is wanted: the layout is decided later, when the table is used."),
+    ("index-for-frequency",
+     lambda p, w: _both(_angles(p, torch.arange(len(w)))),
+     "The angle is position times the number of the pair. It must be position times the"
+     " pair's frequency."),
     ("ignores-the-frequencies",
      lambda p, w: _both(_angles(p, torch.ones_like(w))),
      "All columns turn one radian a token. Each pair has its own frequency."),
@@ -586,6 +593,15 @@ def _rotations(layout: str) -> tuple:
          " rotated; q and k must turn."),
         ("one-row-for-all", lambda x, cos, sin: turned(x, cos[-1], sin[-1]),
          "All positions got the last row of the table. Each position has its own row."),
+        ("first-row-for-all", lambda x, cos, sin: turned(x, cos[0], sin[0]),
+         "All positions got the first row of the table. Each position has its own row."),
+        ("one-frequency-for-all-pairs",
+         lambda x, cos, sin: turned(x, cos[:, :1], sin[:, :1]),
+         "All pairs turn like pair 0. Each pair has its own column of the table."),
+        ("slowest-pair-first", lambda x, cos, sin: turned(x, cos.flip(1), sin.flip(1)),
+         "The columns are used from the last to the first: pair 0 must be the fastest."),
+        ("sequence-backwards", lambda x, cos, sin: turned(x, cos.flip(0), sin.flip(0)),
+         "The rows are used from the last to the first: row m belongs to position m."),
         ("one-position-late", lambda x, cos, sin: turned(x, cos.roll(1, 0), sin.roll(1, 0)),
          "Each position uses the row before its own, and the first the last."),
         ("rotates-twice", lambda x, cos, sin: turned(turned(x, cos, sin), cos, sin),

@@ -198,7 +198,7 @@ const rotationInvariance = (() => {
     const { shift } = settings;
     const xs = INDEX.flatMap((m) => INDEX.map((n) => m - n));
     const marks = [
-      { kind: "dots", key: "all", x: xs, y: scores.flat(), colour: "faint", size: 2.5 },
+      { kind: "dots", key: "all", x: xs, y: scores.flat(), colour: "faint", size: 2, marker: 2 },
       ...ROWS.map(({ key, row, colour, marker }) => ({ kind: "dots", key, colour, marker,
         name: `query at ${shift + row}`, size: 4, x: INDEX.map((n) => row - n).reverse(),
         y: [...scores[row]].reverse() })),
