@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -31,7 +32,7 @@ class Claim:
     """One checkable claim of the two source texts (or, where it says so, of their repository).
 
     ``claim`` is in our words; ``text`` and ``where`` say where it stands; ``see`` names the
-    errata that a row of the ledger rests on. ``evidence()`` computes the numbers now.
+    errata that a row of the ledger rests on. ``evidence()`` computes the numbers, once a process.
     """
 
     id: str  # E01 ... E44 (errata), C01 ... C87 (the ledger of all claims)
@@ -62,9 +63,11 @@ class Ledger:
                  right_value: str, source: str, see: tuple[str, ...] = ()):
         """Decorator: the function under it computes the evidence."""
         def keep(function: Callable[[], Evidence]):
+            # Nothing in it changes between calls, and several rows may rest on one proof.
+            once = functools.cache(function)
             self.claims.append(Claim(id, text, where, self.section, claim, verdict, right_value,
-                                     source, function, see))
-            return function
+                                     source, once, see))
+            return once
         return keep
 
     def cited(self, id: str, text: Text, where: str, claim: str, verdict: Verdict,
