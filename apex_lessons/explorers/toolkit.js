@@ -1109,6 +1109,10 @@ const toolkit = (() => {
       "data-explorer": spec.name },
     html("div", { class: "apx-frame" }, html("div", { class: "apx-head" }, heading, row),
       alarm, stage, panel, words, foot, live));
+    // JupyterLab would take arrow keys, Enter and letters for shortcuts of its own
+    for (const node of root.querySelectorAll("input, select, textarea, button, [tabindex]")) {
+      attributes(node, { "data-lm-suppress-shortcuts": "true" });
+    }
     let clearing = 0;
     return { root, controls, live,
       enable(name, on) {

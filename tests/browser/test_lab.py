@@ -108,7 +108,10 @@ def move_all(page, lab, name, explorer):
         slider.focus()
         for key in ("ArrowRight", "PageUp", "ArrowRight"):
             page.keyboard.press(key)
-        page.wait_for_timeout(50)
+        end = time.monotonic() + 3
+        while time.monotonic() < end and (picture(explorer) == before
+                                          or words(explorer) == said):
+            page.wait_for_timeout(20)
         moved += picture(explorer) != before and words(explorer) != said
     assert moved >= 1, kind
     seen = facts_in(downloaded(page, "Save the numbers as CSV", explorer))
