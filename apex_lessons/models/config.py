@@ -327,17 +327,13 @@ class Reader:
     def _layers_without_rotary(self, types, count) -> list[int] | None:
         """0-based numbers of the layers that turn nothing; None where all turn."""
         family, settings = self.family, self.settings
-        if family is None:
-            if settings.has("no_rope_layers"):
-                turns = switches(settings, "no_rope_layers", count, 4)
-                return [i for i, on in enumerate(turns) if not on]
-            return None
-        if family.no_rope_layers is not None:
-            turns = switches(settings, "no_rope_layers", count, family.no_rope_layers)
-            return None if turns is None else [i for i, on in enumerate(turns) if not on]
+        if family is None or family.no_rope_layers is not None:
+            return self._switched_off("no_rope_layers", count)
         if family.without_rotary:
             key = family.without_rotary["key"]
             listed = settings.values.get(key)
+            if family.without_rotary.get("switches"):
+                return self._switched_off(key, count)
             numbers = layer_numbers(key, listed) if listed is not None \
                 else family.without_rotary["default"]
             return [i for i in numbers if count is None or i < count]
@@ -350,6 +346,14 @@ class Reader:
         if family.rotates is None or self._all_rotate():
             return None
         return [i for i, kind in enumerate(types) if kind not in family.rotates]
+
+    def _switched_off(self, key: str, count) -> list[int] | None:
+        """A list with 1 for a layer that turns and 0 for one that does not."""
+        interval = self.family.no_rope_layers if self.family else None
+        if interval is None and not self.settings.has(key):
+            return None
+        turns = switches(self.settings, key, count, interval)
+        return None if turns is None else [i for i, on in enumerate(turns) if not on]
 
     def _layer_bases(self) -> list[float]:
         key = self.family.layer_bases
@@ -547,7 +551,10 @@ class Reader:
         return method_of(job)
 
     def _rotary_block(self, block: Block) -> Block:
-        """InternLM 1 states its method in a block of another name."""
+        """InternLM 1 states its method in a block of another name, nomic in one number."""
+        key = self.family.dynamic_factor if self.family else None
+        if key and self.settings.has(key) and not block.values:
+            return Block({"rope_type": "dynamic", "factor": self.settings.values[key]}, key)
         key = self.family.rotary_block if self.family else None
         if not key or not self.settings.has(key) or block.values:
             return block
@@ -937,7 +944,7 @@ class Reader:
         reads |= {*family.base_keys, *family.share_keys, *family.head_dim_keys,
                   *family.rotary_dim_keys, "rope_theta" if family.base_keys != () else ""}
         for name in ("base_scale_key", "interleave_key", "inside", "dynamic_switch",
-                     "rotary_block", "position_scale", "layer_bases"):
+                     "rotary_block", "position_scale", "layer_bases", "dynamic_factor"):
             if getattr(family, name):
                 reads.add(getattr(family, name))
         if family.base_keys and "rope_theta" not in family.base_keys and not family.sets:
@@ -953,7 +960,8 @@ class Reader:
             reads.add(ORIGINAL)
         if family.no_rope_layers is not None:
             reads |= {"no_rope_layers", "no_rope_layer_interval"}
-        reads |= {*(family.needs or ()), *(family.positions_key or ())}
+        reads |= {*(family.needs or ()), *(family.positions_key or ()),
+                  (family.without_rotary or {}).get("key", "")}
         return reads - set(family.ignored)
 
     def _say_ignored(self, key: str, value) -> None:
@@ -1060,11 +1068,9 @@ ORDINARY_KEYS = {
     "use_rotary_embedding", "rotary_value", "hidden_sizes", "cross_head_dim", "type",
     "max_position_embedding_size", "linear_num_key_heads", "linear_num_value_heads",
     "num_nextn_predict_layers", "mtp_layer_types", "mlp_layer_types", "head_dims",
-    "swa_num_attention_heads", "swa_num_key_value_heads", "swa_v_head_dim", "swa_rope_theta",
-    "num_hidden_layers_per_stage", "rope_freqs_for_global", "attention_head_dim",
-    "original_max_position_embeddings_2", "rope_ratio", "yarn_only_types"} - {
-        "swa_rope_theta", "rope_ratio", "attention_head_dim",
-        "original_max_position_embeddings_2"}
+    "swa_num_attention_heads", "swa_num_key_value_heads", "swa_v_head_dim",
+    "num_hidden_layers_per_stage", "rope_freqs_for_global", "yarn_only_types",
+    "rotary_emb_scale_base"}
 # A key that gives another file of the same model away, and what that file is.
 WRONG_FILES = {
     "tokenizer_class": "tokenizer_config.json", "added_tokens_decoder": "tokenizer_config.json",

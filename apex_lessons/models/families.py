@@ -65,6 +65,8 @@ class Family:
     softmax: bool = False  # DeepSeek: mscale_all_dim goes on the softmax scale
     query: str | None = None  # a factor on the queries, by position
     dynamic_switch: str | None = None  # Qwen 1: use_dynamic_ntk
+    dynamic_factor: str | None = None  # nomic: a number beside that means dynamic NTK
+    yarn_slope: float | None = None  # TeleChat3: 0.07 where others have 0.1
     rotary_block: str | None = None  # InternLM 1: {"base": ..., "type": ...}
     position_scale: str | None = None  # Phi-3-small: a factor on the positions
     # layers
@@ -74,7 +76,7 @@ class Family:
     no_rope_layers: int | None = None  # interval of the layers that do not turn
     layer_bases: str | None = None  # a base for each layer, 0 for none
     no_base_on: tuple[str, ...] = ()  # layer types without, where layer_bases is not there
-    without_rotary: Mapping[str, Any] | None = None  # a key that lists such layers
+    without_rotary: Mapping[str, Any] | None = None  # a key that lists them
     sets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # label -> its set
     label_of: Mapping[str, str] | None = None  # layer type -> label of its set
     window: int | None = None

@@ -125,11 +125,12 @@ def layer_numbers(key: str, value) -> list[int]:
     return numbers
 
 
-def switches(settings: Settings, key: str, count: int | None, interval: int) -> list[bool] | None:
+def switches(settings: Settings, key: str, count: int | None,
+             interval: int | None) -> list[bool] | None:
     """``no_rope_layers``: 1 means the layer turns, 0 that it does not; by interval if absent."""
     step_key = "no_rope_layer_interval"
     if not settings.values.get(key):
-        if count is None:
+        if count is None or interval is None:
             return None
         if settings.has(step_key):
             interval = settings.whole(step_key, at_most=MOST_LAYERS)
@@ -210,7 +211,17 @@ def _attn_type_list(settings: Settings, count: int) -> list[str]:
     return [FULL if entry else LINEAR for entry in listed]
 
 
-SPECIAL_RULES = {"flint": _flint, "mimo_v2_flash": _mimo_v2_flash, "lfm3": _lfm3,
+def _plamo2(settings: Settings, count: int) -> list[str]:
+    """One attention layer in the middle of every mamba_step layers, or the last of few."""
+    step = settings.whole("mamba_step", at_most=MOST_LAYERS) if settings.has("mamba_step") else 2
+    if settings.values.get("mamba_enabled") is False:
+        return [FULL] * count
+    if count <= step // 2:
+        return [LINEAR] * (count - 1) + [FULL]
+    return [FULL if i % step == step // 2 else LINEAR for i in range(count)]
+
+
+SPECIAL_RULES = {"plamo2": _plamo2, "flint": _flint, "mimo_v2_flash": _mimo_v2_flash, "lfm3": _lfm3,
                  "dots3_note": _dots3_note, "deepseek_v4": _deepseek_v4,
                  "cohere2_moe": _cohere2_moe, "zamba2": _zamba2,
                  "attn_type_list": _attn_type_list}

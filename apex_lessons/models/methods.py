@@ -142,7 +142,9 @@ def _known_method(job: Job, key: str, value) -> str:
         if special[value] != value:
             job.remarks.note("type-alias", f"{key} {value!r} is read as {special[value]} here")
         return special[value]
-    if value in LIBRARY_METHODS or value == "apex1":
+    if value in LIBRARY_METHODS:
+        return value
+    if value == "apex1" and job.family and job.family.model_type == "apex1":
         return value
     if value in ("su", "mrope"):  # the old names of longrope and of the plain kind
         renamed = {"su": "longrope", "mrope": "default"}[value]
@@ -431,6 +433,11 @@ def _attention(job: Job, factor: float) -> tuple[float | None, dict[str, float]]
         if attention > 10:
             job.remarks.warn("value-suspicious", f"attention_factor {number_text(attention)}"
                              " multiplies scores by its square")
+    elif job.family and job.family.yarn_slope and block.values.get("type") != "yarn" \
+            and block.values.get("rope_type") != "yarn":
+        # TeleChat3's own kind of YaRN: 0.07 ln factor + 1
+        attention = job.family.yarn_slope * math.log(factor) + 1
+        job.defaults["attention_factor"] = f"{job.family.yarn_slope} ln factor + 1"
     else:
         job.defaults["attention_factor"] = "0.1 ln factor + 1"
     return attention, scales if len(scales) == 2 else {}
