@@ -798,8 +798,8 @@ for size in ("tiny", "small", "medium", "large"):
 #
 # ### A chain of amplifiers
 #
-# The reference compares a deep network with 72 amplifiers in a row. How much must each
-# add to make a sound a billion times louder?
+# The reference compares a deep network with 72 amplifiers in a row. By how much must
+# each multiply to make a sound a billion times louder?
 
 # %%
 gain = 1e9 ** (1 / 72)
@@ -853,9 +853,9 @@ assert round(pre.size[72] / pre.size[18], 1) == 2.4
 # - Post-norm resets the stream to RMS 1 after every sub-layer.
 # - Pre-norm does **not** normalise the stream: it grows, since every sub-layer adds
 #   about the same amount. Independent additions add their squares, so the growth goes
-#   with the root of the depth: four times the blocks, about twice the size. Only what a
-#   sub-layer *reads* is normalised. This is why a last norm is needed before the
-#   logits.
+#   with the root of the depth: four times the blocks, about twice the size (2.4 times
+#   in this draw). Only what a sub-layer *reads* is normalised. This is why a last norm
+#   is needed before the logits.
 #
 # > **The reference prints** that growing or shrinking numbers are "called internal
 # > covariate shift". That term means another thing: the change of a layer's input
@@ -1081,7 +1081,7 @@ explorers.norm.NormExplorer()
 # | "Three norms a block." | Two a block and one at the end: $2L + 1$. | section 7 |
 # | "Growing activations are internal covariate shift." | That is about distributions during training. | section 7 |
 # | "Pre-norm keeps the stream at size 1." | It grows with the root of the depth. | section 7 |
-# | "RMSNorm is 20 to 40 % faster." | It depends; in eager PyTorch on a CPU it is slower than the fused LayerNorm. | section 8 |
+# | "RMSNorm is 20 to 40 % faster." | It depends; here, in eager PyTorch on a CPU, it was slower than the fused LayerNorm. | section 8 |
 # | "Everybody uses it, so it is better." | The paper says comparable; use is not a measurement. | section 2 |
 
 # %% [markdown]
