@@ -7,11 +7,20 @@ import numbers
 
 import torch
 
-def real_number(name: str, value, *, at_least: float | None = None,
-                above: float | None = None, hint: str = "") -> float:
-    """``value`` as a float; TypeError or ValueError unless it is a finite number in range."""
+
+def real_number(
+    name: str,
+    value,
+    *,
+    at_least: float | None = None,
+    above: float | None = None,
+    hint: str = "",
+) -> float:
+    """``value`` as a float; an error unless it is a finite number in range."""
     if isinstance(value, bool) or not isinstance(value, (int, float, numbers.Real)):
-        raise TypeError(_sentence(f"{name} must be a number, got {_shown(value)}", hint))
+        raise TypeError(
+            _sentence(f"{name} must be a number, got {_shown(value)}", hint)
+        )
     try:
         number = float(value)
     except OverflowError:
@@ -19,25 +28,37 @@ def real_number(name: str, value, *, at_least: float | None = None,
     if not math.isfinite(number):
         raise ValueError(_sentence(f"{name} must be finite, got {_shown(value)}", hint))
     if at_least is not None and number < at_least:
-        raise ValueError(_sentence(f"{name} must be at least {at_least:g}, got {value}", hint))
+        raise ValueError(
+            _sentence(f"{name} must be at least {at_least:g}, got {value}", hint)
+        )
     if above is not None and number <= above:
-        raise ValueError(_sentence(f"{name} must be above {above:g}, got {value}", hint))
+        raise ValueError(
+            _sentence(f"{name} must be above {above:g}, got {value}", hint)
+        )
     return number
 
 
-def whole_number(name: str, value, *, at_least: int, even: bool = False,
-                 hint: str = "") -> int:
-    """``value`` as an int; TypeError or ValueError unless it is a whole number in range.
+def whole_number(
+    name: str, value, *, at_least: int, even: bool = False, hint: str = ""
+) -> int:
+    """``value`` as an int; TypeError or ValueError unless it is a whole number in
+    range.
 
     Above 2^53 float64 skips whole numbers, so nothing larger is taken.
     """
     if isinstance(value, bool) or not isinstance(value, (int, numbers.Integral)):
-        raise TypeError(_sentence(f"{name} must be a whole number, got {_shown(value)}", hint))
+        raise TypeError(
+            _sentence(f"{name} must be a whole number, got {_shown(value)}", hint)
+        )
     number = int(value)
     if number < at_least:
-        raise ValueError(_sentence(f"{name} must be at least {at_least}, got {number}", hint))
+        raise ValueError(
+            _sentence(f"{name} must be at least {at_least}, got {number}", hint)
+        )
     if number > 2**53:
-        raise ValueError(_sentence(f"{name} must be at most 2^53, got {_shown(number)}", hint))
+        raise ValueError(
+            _sentence(f"{name} must be at most 2^53, got {_shown(number)}", hint)
+        )
     if even and number % 2:
         raise ValueError(_sentence(f"{name} must be even, got {number}", hint))
     return number
@@ -52,7 +73,7 @@ def one_of(name: str, value, allowed: tuple):
 
 
 def yes_or_no(name: str, value) -> bool:
-    """``value`` itself; TypeError unless it is True or False (the text "false" is neither)."""
+    """``value`` itself; TypeError unless it is True or False ("false" is neither)."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {_shown(value)}")
     return value
@@ -72,16 +93,19 @@ def floating_tensor(name: str, value, hint: str = "") -> torch.Tensor:
         problem = f"{name} must be of a floating-point dtype, got {value.dtype}"
         raise TypeError(_sentence(problem, hint or f"use {name}.float()"))
     if value.dtype.itemsize < 2:
-        raise TypeError(f"{name} is {value.dtype}, which torch only stores: use"
-                        f" {name}.bfloat16()")
+        raise TypeError(
+            f"{name} is {value.dtype}, which torch only stores: use {name}.bfloat16()"
+        )
     return value
 
 
 def floating_dtype(name: str, value) -> torch.dtype:
     """``value`` itself; TypeError unless it is a floating-point torch.dtype."""
     if not isinstance(value, torch.dtype) or not value.is_floating_point:
-        raise TypeError(f"{name} must be a floating-point dtype, got {_shown(value)}; torch.float32"
-                        " for instance")
+        raise TypeError(
+            f"{name} must be a floating-point dtype, got {_shown(value)}; torch.float32"
+            " for instance"
+        )
     return value
 
 

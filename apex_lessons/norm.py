@@ -18,20 +18,26 @@ ORDERS = ("cast-last", "cast-first", "cast-to-weight")
 HALF_TYPES = (torch.float16, torch.bfloat16)
 
 
-def rms_norm(x: Tensor, weight: Tensor | None = None, eps: float = 1e-6, *,
-             weight_offset: float = 0.0, order: str = "cast-last") -> Tensor:
+def rms_norm(
+    x: Tensor,
+    weight: Tensor | None = None,
+    eps: float = 1e-6,
+    *,
+    weight_offset: float = 0.0,
+    order: str = "cast-last",
+) -> Tensor:
     """x / sqrt(mean(x^2) + eps) * (weight + weight_offset), over the last dimension.
 
-    ``x``: [..., d], floating; ``weight``: [d] or None; ``eps`` stands inside the root and has
-    the unit of x squared. ``weight_offset=1.0`` is Gemma's (1 + weight). ``order`` says when
-    a half type is rounded, as published: "cast-last" (gpt-oss, Olmo, Gemma: weight in
-    float32, one rounding), "cast-first" (Llama, Mistral, Qwen: round, then times weight),
-    "cast-to-weight" (T5: round to the weight's dtype if that is a half type).
-    Returns x's shape and dtype. Where squares would overflow or vanish the row is scaled
-    first, so float32 1e20 gives 1 and not 0. A row of zeros gives zeros (with eps=0: NaN, as
-    the formula says). Raises ValueError for a weight that does not fit, a negative or infinite
-    eps and an unknown order; TypeError for x that is not floating, and for eps=None, whose
-    meaning changed between torch versions.
+    ``x``: [..., d], floating; ``weight``: [d] or None; ``eps`` stands inside the root
+    and has the unit of x squared. ``weight_offset=1.0`` is Gemma's (1 + weight).
+    ``order`` says when a half type is rounded, as published: "cast-last" (gpt-oss,
+    Olmo, Gemma: weight in float32, one rounding), "cast-first" (Llama, Mistral, Qwen:
+    round, then times weight), "cast-to-weight" (T5: round to the weight's dtype if that
+    is a half type). Returns x's shape and dtype. Where squares would overflow or vanish
+    the row is scaled first, so float32 1e20 gives 1 and not 0. A row of zeros gives
+    zeros (with eps=0: NaN, as the formula says). Raises ValueError for a weight that
+    does not fit, a negative or infinite eps and an unknown order; TypeError for x that
+    is not floating, and for eps=None, whose meaning changed between torch versions.
     Source: reference, section 3.2 (the paper's Eq. 4 has no eps).
 
     >>> out = rms_norm(torch.tensor([2.0, -1.0, 0.5, 1.5]))
@@ -47,8 +53,9 @@ def rms_norm(x: Tensor, weight: Tensor | None = None, eps: float = 1e-6, *,
     return _RMSNorm.apply(x, weight, eps, weight_offset, order)[0]
 
 
-def rms_norm_plain(x: Tensor, weight: Tensor | None, eps: float, weight_offset: float,
-                   order: str) -> Tensor:
+def rms_norm_plain(
+    x: Tensor, weight: Tensor | None, eps: float, weight_offset: float, order: str
+) -> Tensor:
     """The formula, an operation a step; the fast path below is held to it."""
     wide = x.to(_statistics_dtype(x))
     # x / sqrt(mean(x^2) + eps)
@@ -71,9 +78,17 @@ class RMSNorm(nn.Module):
     [[1.0, 1.0, 1.0, 1.0]]
     """
 
-    def __init__(self, d_model: int, eps: float = 1e-6, *, elementwise_affine: bool = True,
-                 weight_offset: float = 0.0, order: str = "cast-last", device=None,
-                 dtype=None):
+    def __init__(
+        self,
+        d_model: int,
+        eps: float = 1e-6,
+        *,
+        elementwise_affine: bool = True,
+        weight_offset: float = 0.0,
+        order: str = "cast-last",
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         self.d_model = whole_number("d_model", d_model, at_least=1)
         self.eps = real_number("eps", eps, at_least=0.0, hint="1e-6 and 1e-5 are usual")
@@ -83,8 +98,10 @@ class RMSNorm(nn.Module):
         if elementwise_affine:
             self.weight = nn.Parameter(torch.empty(d_model, device=device, dtype=dtype))
         elif weight_offset:
-            raise ValueError(f"weight_offset={weight_offset} needs a weight: leave"
-                             " elementwise_affine=True")
+            raise ValueError(
+                f"weight_offset={weight_offset} needs a weight: leave"
+                " elementwise_affine=True"
+            )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -93,21 +110,26 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if floating_tensor("x", x).shape[-1:] != (self.d_model,):
-            raise ValueError(f"x must end in d_model={self.d_model}, got shape"
-                             f" {tuple(x.shape)}")
-        return rms_norm(x, self.weight, self.eps, weight_offset=self.weight_offset,
-                        order=self.order)
+            raise ValueError(
+                f"x must end in d_model={self.d_model}, got shape {tuple(x.shape)}"
+            )
+        return rms_norm(
+            x, self.weight, self.eps, weight_offset=self.weight_offset, order=self.order
+        )
 
     def extra_repr(self) -> str:
-        return (f"{self.d_model}, eps={self.eps:g}, elementwise_affine={self.weight is not None}"
-                f", weight_offset={self.weight_offset:g}, order={self.order!r}")
+        return (
+            f"{self.d_model}, eps={self.eps:g},"
+            f" elementwise_affine={self.weight is not None}"
+            f", weight_offset={self.weight_offset:g}, order={self.order!r}"
+        )
 
 
 class _RMSNorm(torch.autograd.Function):
     """One new buffer forward; backward keeps x, the weight and one number a row.
 
-    Returns y and 1 / rms; only y is differentiable. Measured against a copy of x: forward 2.1,
-    with backward 6.9; torch's own 3.5 and 14.6.
+    Returns y and 1 / rms; only y is differentiable. Measured against a copy of x:
+    forward 2.1, with backward 6.9; torch's own 3.5 and 14.6.
     """
 
     @staticmethod
@@ -151,9 +173,13 @@ class _RMSNorm(torch.autograd.Function):
     @staticmethod
     def vmap(info, in_dims, x, weight, *settings):
         dims = ((x, in_dims[0]), (weight, in_dims[1]))
-        x, weight = (t if t is None else _batch_first(t, dim, info.batch_size) for t, dim in dims)
-        rows = [_RMSNorm.apply(x[i], None if weight is None else weight[i], *settings)
-                for i in range(info.batch_size)]
+        x, weight = (
+            t if t is None else _batch_first(t, dim, info.batch_size) for t, dim in dims
+        )
+        rows = [
+            _RMSNorm.apply(x[i], None if weight is None else weight[i], *settings)
+            for i in range(info.batch_size)
+        ]
         return tuple(torch.stack(part) for part in zip(*rows)), (0, 0)
 
 
@@ -168,7 +194,7 @@ def _batch_first(t: Tensor, dim: int | None, size: int) -> Tensor:
 
 
 def _gradients_plain(x, weight, grad, eps, weight_offset):
-    """dx = r (g w - x r mean(g w x r)) and dw = sum over rows of g x r, with r = 1 / rms."""
+    """dx = r (g w - x r mean(g w x r)), dw = sum over rows of g x r; r = 1 / rms."""
     wide = x.to(_statistics_dtype(x))
     grad = grad.to(wide.dtype)
     r = 1 / _rms_plain(wide, eps)  # [..., 1]
@@ -194,9 +220,12 @@ def _gradients(x, weight, inverse, grad, weight_offset):
 
 
 def _rms_plain(wide: Tensor, eps: float) -> Tensor:
-    """sqrt(mean(x^2) + eps), [..., 1]; the row's largest entry, divided out, cancels."""
+    """sqrt(mean(x^2) + eps), [..., 1]; the row's size, divided out, cancels."""
     size = _row_size(wide, eps)
-    return size * ((wide / size).square().mean(dim=-1, keepdim=True) + eps / size**2).sqrt()
+    return (
+        size
+        * ((wide / size).square().mean(dim=-1, keepdim=True) + eps / size**2).sqrt()
+    )
 
 
 def _inverse_rms(x: Tensor, eps: float) -> Tensor:
@@ -227,13 +256,13 @@ def _usual(root: Tensor, eps: float) -> bool:
 
 
 def _row_size(wide: Tensor, eps: float) -> Tensor:
-    """The largest magnitude of each row, never below sqrt(eps); a constant for gradients."""
+    """Each row's largest magnitude, at least sqrt(eps); constant for gradients."""
     smallest = max(math.sqrt(eps), torch.finfo(wide.dtype).tiny)
     return wide.detach().abs().amax(dim=-1, keepdim=True).clamp(min=smallest)
 
 
 def _rounded(unit: Tensor, x: Tensor, weight: Tensor, order: str) -> Tensor:
-    """The normalised x, rounded where the published order rounds it before the weight."""
+    """The normalised x, rounded if the published order rounds before the weight."""
     if order == "cast-first":
         return unit.to(x.dtype).to(unit.dtype)
     if order == "cast-to-weight" and weight.dtype in HALF_TYPES:
@@ -248,12 +277,16 @@ def _statistics_dtype(x: Tensor) -> torch.dtype:
 def _check(x: Tensor, weight: Tensor | None, weight_offset: float) -> None:
     floating_tensor("x", x)
     if x.ndim == 0 or x.shape[-1] == 0:
-        raise ValueError(f"x must have a last dimension of at least 1, got shape {tuple(x.shape)}")
+        raise ValueError(
+            f"x must have a last dimension of at least 1, got shape {tuple(x.shape)}"
+        )
     if weight is None:
         if weight_offset:
             raise ValueError(f"weight_offset={weight_offset} needs a weight, got None")
         return
     floating_tensor("weight", weight, "or None")
     if weight.shape != x.shape[-1:]:
-        raise ValueError(f"weight must have shape ({x.shape[-1]},), got {tuple(weight.shape)}:"
-                         " one number a dimension, shared by all tokens")
+        raise ValueError(
+            f"weight must have shape ({x.shape[-1]},), got {tuple(weight.shape)}:"
+            " one number a dimension, shared by all tokens"
+        )

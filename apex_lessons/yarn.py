@@ -17,8 +17,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from apex_lessons.errors import (floating_tensor, one_of, real_number, whole_number,
-                                 yes_or_no)
+from apex_lessons.errors import (
+    floating_tensor,
+    one_of,
+    real_number,
+    whole_number,
+    yes_or_no,
+)
 from apex_lessons.rope import inverse_frequencies, wavelengths
 
 RAMPS = ("pair", "rotations")
@@ -35,7 +40,9 @@ class ScaledFrequencies(NamedTuple):
     attention_factor: float
 
 
-def position_interpolation(head_dim: int, *, base: float, factor: float) -> ScaledFrequencies:
+def position_interpolation(
+    head_dim: int, *, base: float, factor: float
+) -> ScaledFrequencies:
     """Position interpolation ("linear"): every frequency divided by the factor.
 
     Formula: inv_freq'_i = inv_freq_i / factor.
@@ -51,7 +58,8 @@ def position_interpolation(head_dim: int, *, base: float, factor: float) -> Scal
 
 
 def ntk_aware(head_dim: int, *, base: float, factor: float) -> ScaledFrequencies:
-    """NTK-aware scaling: a larger base, chosen so that the slowest pair is divided by factor.
+    """NTK-aware scaling: a larger base, chosen so that the slowest pair is divided by
+    factor.
 
     Formula: base' = base * factor ** (d / (d - 2)) with d = head_dim.
     Returns float64 [head_dim/2]; the fastest pair is unchanged. Raises ValueError for
@@ -67,8 +75,9 @@ def ntk_aware(head_dim: int, *, base: float, factor: float) -> ScaledFrequencies
     return ScaledFrequencies(inverse_frequencies(head_dim, larger_base), 1.0)
 
 
-def dynamic_ntk(head_dim: int, *, base: float, factor: float, trained_length: int,
-                length: int) -> ScaledFrequencies:
+def dynamic_ntk(
+    head_dim: int, *, base: float, factor: float, trained_length: int, length: int
+) -> ScaledFrequencies:
     """Dynamic NTK: the base grows with the length of the text at hand.
 
     Formula: base' = base * (factor * length / trained - (factor - 1)) ** (d / (d - 2)),
@@ -90,19 +99,27 @@ def dynamic_ntk(head_dim: int, *, base: float, factor: float, trained_length: in
     return ScaledFrequencies(inverse_frequencies(head_dim, larger_base), 1.0)
 
 
-def ntk_by_parts(head_dim: int, *, base: float, factor: float, trained_length: int,
-                 beta_fast: float = 32.0, beta_slow: float = 1.0, ramp: str = "pair",
-                 truncate: bool = True) -> ScaledFrequencies:
+def ntk_by_parts(
+    head_dim: int,
+    *,
+    base: float,
+    factor: float,
+    trained_length: int,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+    ramp: str = "pair",
+    truncate: bool = True,
+) -> ScaledFrequencies:
     """NTK-by-parts: fast pairs kept, slow pairs divided by factor, a ramp between.
 
     Formula: inv_freq' = (1 - ramp) * inv_freq + ramp * inv_freq / factor. A pair that
-    turns more than ``beta_fast`` times in ``trained_length`` tokens has ramp 0, one that
-    turns less than ``beta_slow`` times has ramp 1. Between, ``ramp="pair"`` is linear in
-    the pair's index (the authors' code and every library), ``ramp="rotations"`` in the
-    number of turns (the paper's Eq. 18). ``truncate`` rounds the pair ramp's ends outwards.
-    Returns float64 [head_dim/2], attention_factor 1.0. Raises ValueError for factor < 1,
-    beta_fast < beta_slow, and a trained length in which no pair makes beta_slow turns.
-    Source: YaRN, Definition 2, Eq. 17-20.
+    turns more than ``beta_fast`` times in ``trained_length`` tokens has ramp 0, one
+    that turns less than ``beta_slow`` times has ramp 1. Between, ``ramp="pair"`` is
+    linear in the pair's index (the authors' code and every library),
+    ``ramp="rotations"`` in the number of turns (the paper's Eq. 18). ``truncate``
+    rounds the pair ramp's ends outwards. Returns float64 [head_dim/2], attention_factor
+    1.0. Raises ValueError for factor < 1, beta_fast < beta_slow, and a trained length
+    in which no pair makes beta_slow turns. Source: YaRN, Definition 2, Eq. 17-20.
 
     >>> ntk_by_parts(8, base=1e4, factor=4.0, trained_length=4096).inv_freq.tolist()
     [1.0, 0.1, 0.00625, 0.00025]
@@ -111,74 +128,113 @@ def ntk_by_parts(head_dim: int, *, base: float, factor: float, trained_length: i
     beta_fast, beta_slow = _betas(beta_fast, beta_slow)
     plain = inverse_frequencies(head_dim, base)
     if one_of("ramp", ramp, RAMPS) == "pair":
-        share = pair_ramp(head_dim, base, trained_length, beta_fast, beta_slow, truncate)
+        share = pair_ramp(
+            head_dim, base, trained_length, beta_fast, beta_slow, truncate
+        )
     else:
         share = rotations_ramp(plain, trained_length, beta_fast, beta_slow)
     # inv_freq' = (1 - ramp) * inv_freq + ramp * inv_freq / factor
     return ScaledFrequencies(torch.lerp(plain, plain / factor, share), 1.0)
 
 
-def yarn(head_dim: int, *, base: float, factor: float, trained_length: int,
-         beta_fast: float = 32.0, beta_slow: float = 1.0, ramp: str = "pair",
-         truncate: bool = True, attention_factor: float | None = None,
-         mscale: float | None = None, mscale_all_dim: float | None = None) -> ScaledFrequencies:
+def yarn(
+    head_dim: int,
+    *,
+    base: float,
+    factor: float,
+    trained_length: int,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+    ramp: str = "pair",
+    truncate: bool = True,
+    attention_factor: float | None = None,
+    mscale: float | None = None,
+    mscale_all_dim: float | None = None,
+) -> ScaledFrequencies:
     """YaRN: the frequencies of ``ntk_by_parts`` and a temperature on the scores.
 
     Formula: attention_factor = 0.1 * ln(factor) + 1 unless given; with ``mscale`` and
-    ``mscale_all_dim`` it is the ratio g(mscale) / g(mscale_all_dim), where
-    g(m) = 0.1 * m * ln(factor) + 1. The factor goes on cos and sin, so scores get its square.
-    A given ``attention_factor`` is used as it is, whatever the two scales say.
-    Returns float64 [head_dim/2] and a float. Raises ValueError as ``ntk_by_parts`` does, and
-    where one of mscale and mscale_all_dim comes alone.
-    Source: YaRN, Definition 3, Eq. 21-22; DeepSeek-V3's inference code for the scales.
+    ``mscale_all_dim`` it is the ratio g(mscale) / g(mscale_all_dim), where g(m) = 0.1 *
+    m * ln(factor) + 1. The factor goes on cos and sin, so scores get its square. A
+    given ``attention_factor`` is used as it is, whatever the two scales say. Returns
+    float64 [head_dim/2] and a float. Raises ValueError as ``ntk_by_parts`` does, and
+    where one of mscale and mscale_all_dim comes alone. Source: YaRN, Definition 3, Eq.
+    21-22; DeepSeek-V3's inference code for the scales.
 
     >>> round(yarn(64, base=1e4, factor=40.0, trained_length=4096).attention_factor, 6)
     1.368888
     """
-    inv_freq, _ = ntk_by_parts(head_dim, base=base, factor=factor,
-                               trained_length=trained_length, beta_fast=beta_fast,
-                               beta_slow=beta_slow, ramp=ramp, truncate=truncate)
+    inv_freq, _ = ntk_by_parts(
+        head_dim,
+        base=base,
+        factor=factor,
+        trained_length=trained_length,
+        beta_fast=beta_fast,
+        beta_slow=beta_slow,
+        ramp=ramp,
+        truncate=truncate,
+    )
     if (mscale is None) != (mscale_all_dim is None):
-        raise ValueError(f"mscale={mscale} and mscale_all_dim={mscale_all_dim}: give both"
-                         " (the factor is their ratio) or neither")
+        raise ValueError(
+            f"mscale={mscale} and mscale_all_dim={mscale_all_dim}: give both"
+            " (the factor is their ratio) or neither"
+        )
     if attention_factor is not None:
         chosen = real_number("attention_factor", attention_factor, above=0.0)
     elif mscale is not None:
         # attention_factor = g(mscale) / g(mscale_all_dim)
-        chosen = (yarn_attention_factor(factor, mscale)
-                  / yarn_attention_factor(factor, mscale_all_dim))
+        chosen = yarn_attention_factor(factor, mscale) / yarn_attention_factor(
+            factor, mscale_all_dim
+        )
     else:
         chosen = yarn_attention_factor(factor)
     return ScaledFrequencies(inv_freq, chosen)
 
 
-def llama3(head_dim: int, *, base: float, factor: float, trained_length: int,
-           low_freq_factor: float = 1.0, high_freq_factor: float = 4.0) -> ScaledFrequencies:
+def llama3(
+    head_dim: int,
+    *,
+    base: float,
+    factor: float,
+    trained_length: int,
+    low_freq_factor: float = 1.0,
+    high_freq_factor: float = 4.0,
+) -> ScaledFrequencies:
     """Llama 3.1's rule: by parts as well, linear in the turns, between 1 and 4 of them.
 
-    Formula: r = trained_length / wavelength; r > high: kept; r < low: divided by factor;
-    between: (1 - s) * inv_freq / factor + s * inv_freq with s = (r - low) / (high - low).
-    Returns float64 [head_dim/2], attention_factor 1.0. Raises ValueError for factor < 1
-    and high_freq_factor < low_freq_factor.
-    Source: meta-llama/llama-models, models/llama3/model.py, apply_scaling.
+    Formula: r = trained_length / wavelength; r > high: kept; r < low: divided by
+    factor; between: (1 - s) * inv_freq / factor + s * inv_freq with s = (r - low) /
+    (high - low). Returns float64 [head_dim/2], attention_factor 1.0. Raises ValueError
+    for factor < 1 and high_freq_factor < low_freq_factor. Source:
+    meta-llama/llama-models, models/llama3/model.py, apply_scaling.
 
     >>> scaled = llama3(128, base=500_000.0, factor=8.0, trained_length=8192)
-    >>> regimes(inverse_frequencies(128, 500_000.0), scaled.inv_freq, 8.0).bincount().tolist()
+    >>> plain = inverse_frequencies(128, 500_000.0)
+    >>> regimes(plain, scaled.inv_freq, 8.0).bincount().tolist()
     [29, 6, 29]
     """
     factor, trained_length = _factor(factor), _trained_length(trained_length)
     low = real_number("low_freq_factor", low_freq_factor, above=0.0)
     high = real_number("high_freq_factor", high_freq_factor, above=0.0)
     if high < low:
-        raise ValueError(f"high_freq_factor {high:g} is below low_freq_factor {low:g}: both"
-                         " count turns in the trained length, the fast end comes first")
+        raise ValueError(
+            f"high_freq_factor {high:g} is below low_freq_factor {low:g}: both"
+            " count turns in the trained length, the fast end comes first"
+        )
     plain = inverse_frequencies(head_dim, base)
     share = rotations_ramp(plain, trained_length, high, low)
     return ScaledFrequencies(torch.lerp(plain, plain / factor, share), 1.0)
 
 
-def longrope(head_dim: int, *, base: float, factor: float, trained_length: int,
-             factors: Sequence[float] | Tensor, attention_factor: float | None = None) -> ScaledFrequencies:
+def longrope(
+    head_dim: int,
+    *,
+    base: float,
+    factor: float,
+    trained_length: int,
+    factors: Sequence[float] | Tensor,
+    attention_factor: float | None = None,
+) -> ScaledFrequencies:
     """LongRoPE: a divisor for each pair, found by search and shipped with the model.
 
     Formula: inv_freq'_i = inv_freq_i / factors_i;
@@ -188,17 +244,24 @@ def longrope(head_dim: int, *, base: float, factor: float, trained_length: int,
     length, for a divisor that is not positive, and for factor < 1.
     Source: LongRoPE, Eq. 3; microsoft/LongRoPE, rope/longrope.py.
 
-    >>> longrope(4, base=1e4, factor=32.0, trained_length=4096, factors=[1, 4]).inv_freq.tolist()
+    >>> settings = {"base": 1e4, "factor": 32.0, "trained_length": 4096}
+    >>> longrope(4, **settings, factors=[1, 4]).inv_freq.tolist()
     [1.0, 0.0025]
     """
     factor = _factor(factor)
-    trained_length = whole_number("trained_length", trained_length, at_least=2,
-                                  hint="the attention factor divides by its logarithm")
+    trained_length = whole_number(
+        "trained_length",
+        trained_length,
+        at_least=2,
+        hint="the attention factor divides by its logarithm",
+    )
     plain = inverse_frequencies(head_dim, base)
     divisors = _divisors(factors)
     if len(divisors) != len(plain):
-        raise ValueError(f"factors has {len(divisors)} entries, head_dim {head_dim} has"
-                         f" {len(plain)} pairs: give one divisor a pair")
+        raise ValueError(
+            f"factors has {len(divisors)} entries, head_dim {head_dim} has"
+            f" {len(plain)} pairs: give one divisor a pair"
+        )
     if attention_factor is None:
         # attention_factor = sqrt(1 + ln(factor) / ln(trained_length))
         chosen = math.sqrt(1 + math.log(factor) / math.log(trained_length))
@@ -208,8 +271,9 @@ def longrope(head_dim: int, *, base: float, factor: float, trained_length: int,
     return ScaledFrequencies(plain / plain.new_tensor(divisors), chosen)
 
 
-def proportional(head_dim: int, *, base: float, partial_rotary_factor: float,
-                 factor: float = 1.0) -> ScaledFrequencies:
+def proportional(
+    head_dim: int, *, base: float, partial_rotary_factor: float, factor: float = 1.0
+) -> ScaledFrequencies:
     """Proportional RoPE: the first share of the pairs turns, the others stand still.
 
     Formula: inv_freq_i = base^(-2i/head_dim) / factor for i < partial_rotary_factor *
@@ -222,28 +286,38 @@ def proportional(head_dim: int, *, base: float, partial_rotary_factor: float,
     """
     share = real_number("partial_rotary_factor", partial_rotary_factor, above=0.0)
     if share > 1:
-        raise ValueError(f"partial_rotary_factor must be at most 1, got {share:g}: it is the"
-                         " share of the pairs that turn")
+        raise ValueError(
+            f"partial_rotary_factor must be at most 1, got {share:g}: it is the"
+            " share of the pairs that turn"
+        )
     plain = inverse_frequencies(head_dim, base) / _factor(factor)
     turning_pairs = int(share * head_dim // 2)
     if turning_pairs == 0:
-        raise ValueError(f"partial_rotary_factor {share:g} of head_dim {head_dim} leaves no pair"
-                         f" that turns: use at least {2 / head_dim:g}")
+        raise ValueError(
+            f"partial_rotary_factor {share:g} of head_dim {head_dim} leaves no pair"
+            f" that turns: use at least {2 / head_dim:g}"
+        )
     turning = torch.arange(len(plain), device="cpu") < turning_pairs
     return ScaledFrequencies(torch.where(turning, plain, 0.0), 1.0)
 
 
-def apex1(head_dim: int, *, base: float, factor: float, beta_fast: float = 32.0,
-          beta_slow: float = 1.0) -> ScaledFrequencies:
+def apex1(
+    head_dim: int,
+    *,
+    base: float,
+    factor: float,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+) -> ScaledFrequencies:
     """APEX-1's rule as printed: it compares wavelengths in tokens, not turns.
 
-    Formula, with w = 2 pi / inv_freq: w < beta_fast: kept; w > beta_slow * factor: divided
-    by factor; between: divided by t * factor + (1 - t), t = (w / beta_slow - 1) / (factor - 1),
-    which is w / beta_slow. Where two conditions hold, the first wins, as in its code. No
-    trained length enters; lesson 04 shows what that does. Kept as it is for comparison.
-    Returns float64 [head_dim/2], attention_factor 1.0 (its code computes one and never
-    applies it). Raises ValueError for factor < 1 and beta_fast < beta_slow.
-    Source: reference, sections 5.3 and 5.4; APEX-1, apex/model/rope.py.
+    Formula, with w = 2 pi / inv_freq: w < beta_fast: kept; w > beta_slow * factor:
+    divided by factor; between: divided by t * factor + (1 - t), t = (w / beta_slow - 1)
+    / (factor - 1), which is w / beta_slow. Where two conditions hold, the first wins,
+    as in its code. No trained length enters; lesson 04 shows what that does. Kept as it
+    is for comparison. Returns float64 [head_dim/2], attention_factor 1.0 (its code
+    computes one and never applies it). Raises ValueError for factor < 1 and beta_fast <
+    beta_slow. Source: reference, sections 5.3 and 5.4; APEX-1, apex/model/rope.py.
 
     >>> apex1(32, base=1e4, factor=32.0).inv_freq[8].item()  # YaRN: 0.00585
     0.0003125
@@ -274,10 +348,11 @@ def apex1_score_factor(factor: float) -> float:
 
 
 def yarn_attention_factor(factor: float, mscale: float = 1.0) -> float:
-    """YaRN's factor on cos and sin: 0.1 * mscale * ln(factor) + 1; scores get its square.
+    """YaRN's factor on cos and sin: 0.1 * mscale * ln(factor) + 1; scores get its
+    square.
 
-    1.0 for factor 1. Raises ValueError for factor < 1 and for mscale <= 0 (a model file's
-    0 means "not set": leave it out). Source: YaRN, Eq. 22; DeepSeek's mscale.
+    1.0 for factor 1. Raises ValueError for factor < 1 and for mscale <= 0 (a model
+    file's 0 means "not set": leave it out). Source: YaRN, Eq. 22; DeepSeek's mscale.
 
     >>> round(yarn_attention_factor(4.0), 6), round(yarn_attention_factor(4.0) ** 2, 6)
     (1.138629, 1.296477)
@@ -288,7 +363,8 @@ def yarn_attention_factor(factor: float, mscale: float = 1.0) -> float:
 
 
 def rotations(inv_freq: Tensor, trained_length: int) -> Tensor:
-    """Turns that each pair makes in ``trained_length`` tokens: r = trained_length / wavelength.
+    """Turns that each pair makes in ``trained_length`` tokens: r = trained_length /
+    wavelength.
 
     Same shape as ``inv_freq``, float64. Source: YaRN, Eq. 17.
 
@@ -299,8 +375,11 @@ def rotations(inv_freq: Tensor, trained_length: int) -> Tensor:
     return _trained_length(trained_length) / wavelengths(inv_freq)
 
 
-def pair_at_rotations(turns: float, head_dim: int, base: float, trained_length: int) -> float:
-    """The pair index, unrounded, that makes ``turns`` turns in ``trained_length`` tokens.
+def pair_at_rotations(
+    turns: float, head_dim: int, base: float, trained_length: int
+) -> float:
+    """The pair index, unrounded, that makes ``turns`` turns in ``trained_length``
+    tokens.
 
     Formula: i = d * ln(trained_length / (2 pi turns)) / (2 ln base), d = head_dim.
     Source: YaRN's released code, find_correction_dim (which returns a pair index).
@@ -312,18 +391,29 @@ def pair_at_rotations(turns: float, head_dim: int, base: float, trained_length: 
     trained_length = _trained_length(trained_length)
     turns = real_number("turns", turns, above=0.0)
     # i = d * ln(L / (2 pi turns)) / (2 ln base)
-    return (head_dim * math.log(trained_length / (2 * math.pi * turns))
-            / (2 * math.log(_base(base))))
+    return (
+        head_dim
+        * math.log(trained_length / (2 * math.pi * turns))
+        / (2 * math.log(_base(base)))
+    )
 
 
-def pair_ramp(head_dim: int, base: float, trained_length: int, beta_fast: float = 32.0,
-              beta_slow: float = 1.0, truncate: bool = True) -> Tensor:
-    """YaRN's ramp as everybody's code has it: 0 keeps a pair, 1 divides it by the factor.
+def pair_ramp(
+    head_dim: int,
+    base: float,
+    trained_length: int,
+    beta_fast: float = 32.0,
+    beta_slow: float = 1.0,
+    truncate: bool = True,
+) -> Tensor:
+    """YaRN's ramp as everybody's code has it: 0 keeps a pair, 1 divides it by the
+    factor.
 
-    Formula: (i - low) / (high - low), clamped to [0, 1]; low and high are the pair indices
-    that make beta_fast and beta_slow turns, rounded outwards if ``truncate``.
-    Returns float64 [head_dim/2]. Equal betas give a step. Raises ValueError where even the
-    fastest pair makes fewer than beta_slow turns: libraries then switch scaling off in silence.
+    Formula: (i - low) / (high - low), clamped to [0, 1]; low and high are the pair
+    indices that make beta_fast and beta_slow turns, rounded outwards if ``truncate``.
+    Returns float64 [head_dim/2]. Equal betas give a step. Raises ValueError where even
+    the fastest pair makes fewer than beta_slow turns: libraries then switch scaling off
+    in silence.
 
     >>> pair_ramp(8, 10_000.0, 4096).tolist()
     [0.0, 0.0, 0.5, 1.0]
@@ -332,9 +422,11 @@ def pair_ramp(head_dim: int, base: float, trained_length: int, beta_fast: float 
     low = pair_at_rotations(beta_fast, head_dim, base, trained_length)
     high = pair_at_rotations(beta_slow, head_dim, base, trained_length)
     if high < 0:
-        raise ValueError(f"trained_length {trained_length} is too short: even the fastest pair"
-                         f" makes fewer than beta_slow={beta_slow:g} turns (2 pi tokens each);"
-                         " use ramp='rotations' or position_interpolation")
+        raise ValueError(
+            f"trained_length {trained_length} is too short: even the fastest pair"
+            f" makes fewer than beta_slow={beta_slow:g} turns (2 pi tokens each);"
+            " use ramp='rotations' or position_interpolation"
+        )
     if yes_or_no("truncate", truncate):
         low, high = math.floor(low), math.ceil(high)
     # The clamp at head_dim - 1 and the 0.001 are those of the authors' code.
@@ -345,9 +437,11 @@ def pair_ramp(head_dim: int, base: float, trained_length: int, beta_fast: float 
     return ((index - low) / (high - low)).clamp(0.0, 1.0)
 
 
-def rotations_ramp(inv_freq: Tensor, trained_length: int, beta_fast: float,
-                   beta_slow: float) -> Tensor:
-    """The paper's ramp: 1 - (r - beta_slow) / (beta_fast - beta_slow), clamped to [0, 1].
+def rotations_ramp(
+    inv_freq: Tensor, trained_length: int, beta_fast: float, beta_slow: float
+) -> Tensor:
+    """The paper's ramp: 1 - (r - beta_slow) / (beta_fast - beta_slow), clamped to [0,
+    1].
 
     r are the turns in the trained length; 0 keeps a pair, 1 divides it by the factor.
     Same shape as ``inv_freq``, float64. Equal betas give a step. Source: YaRN, Eq. 18.
@@ -366,18 +460,22 @@ def rotations_ramp(inv_freq: Tensor, trained_length: int, beta_fast: float,
 def regimes(plain: Tensor, scaled: Tensor, factor: float) -> Tensor:
     """Which regime each pair is in: 0 unchanged, 2 divided by factor, 1 in between.
 
-    int8, same shape as ``plain``; with factor 1 every pair is 0. Two frequencies count as
-    equal when they agree to 1e-9. Raises ValueError for factor < 1 or unequal shapes.
+    int8, same shape as ``plain``; with factor 1 every pair is 0. Two frequencies count
+    as equal when they agree to 1e-9. Raises ValueError for factor < 1 or unequal
+    shapes.
 
     >>> plain = inverse_frequencies(8)
-    >>> regimes(plain, ntk_by_parts(8, base=1e4, factor=4., trained_length=4096)[0], 4.).tolist()
+    >>> scaled = ntk_by_parts(8, base=1e4, factor=4.0, trained_length=4096).inv_freq
+    >>> regimes(plain, scaled, 4.0).tolist()
     [0, 0, 1, 2]
     """
     factor = _factor(factor)
     floating_tensor("plain", plain)
     if plain.shape != floating_tensor("scaled", scaled).shape:
-        raise ValueError(f"plain has shape {tuple(plain.shape)}, scaled {tuple(scaled.shape)}:"
-                         " give the frequencies of the same pairs")
+        raise ValueError(
+            f"plain has shape {tuple(plain.shape)}, scaled {tuple(scaled.shape)}:"
+            " give the frequencies of the same pairs"
+        )
     between = torch.ones_like(plain, dtype=torch.int8)
     kept = torch.isclose(scaled, plain, rtol=1e-9, atol=0.0)
     divided = torch.isclose(scaled, plain / factor, rtol=1e-9, atol=0.0)
@@ -393,16 +491,22 @@ def _stretched_base(head_dim: int, base: float, stretch: float) -> float:
     except OverflowError:
         larger = math.inf
     if larger == math.inf:
-        raise ValueError(f"base {base:g} with a factor that stretches it by {stretch:g} overflows"
-                         " float64; use a smaller factor or length")
+        raise ValueError(
+            f"base {base:g} with a factor that stretches it by {stretch:g} overflows"
+            " float64; use a smaller factor or length"
+        )
     return larger
 
 
 def _divisors(factors) -> list[float]:
     listed = factors.tolist() if isinstance(factors, Tensor) else factors
     if not isinstance(listed, (list, tuple)):
-        raise TypeError(f"factors must be a list of numbers, one a pair, got {factors!r}")
-    return [real_number(f"factors[{i}]", value, above=0.0) for i, value in enumerate(listed)]
+        raise TypeError(
+            f"factors must be a list of numbers, one a pair, got {factors!r}"
+        )
+    return [
+        real_number(f"factors[{i}]", value, above=0.0) for i, value in enumerate(listed)
+    ]
 
 
 def _factor(factor: float) -> float:
@@ -417,8 +521,10 @@ def _base(base: float) -> float:
 
 
 def _trained_length(trained_length: int) -> int:
-    hint = ("give the number of tokens the model was trained on (a config's"
-            " original_max_position_embeddings)")
+    hint = (
+        "give the number of tokens the model was trained on (a config's"
+        " original_max_position_embeddings)"
+    )
     return whole_number("trained_length", trained_length, at_least=1, hint=hint)
 
 
@@ -426,6 +532,8 @@ def _betas(beta_fast: float, beta_slow: float) -> tuple[float, float]:
     beta_slow = real_number("beta_slow", beta_slow, above=0.0)
     beta_fast = real_number("beta_fast", beta_fast, above=0.0)
     if beta_fast < beta_slow:
-        raise ValueError(f"beta_fast {beta_fast:g} is below beta_slow {beta_slow:g}: both count"
-                         " turns in the trained length, swap them")
+        raise ValueError(
+            f"beta_fast {beta_fast:g} is below beta_slow {beta_slow:g}: both count"
+            " turns in the trained length, swap them"
+        )
     return beta_fast, beta_slow

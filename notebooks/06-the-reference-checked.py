@@ -16,7 +16,7 @@
 # This course started from two texts about a language model called APEX-1: a tutorial
 # chapter on embeddings and RMSNorm, and part 1 of a mathematical reference. They are
 # friendly, well arranged, and brave enough to print numbers. We took every claim in them
-# that can be checked, and checked it. About half hold. This page shows all of them, and
+# that can be checked, and checked it. A little over half hold. This page shows all of them, and
 # walks through the ten that teach most.
 #
 # The texts were read in 2025, at the commit that `claims()` names in its sources. Their
@@ -48,7 +48,7 @@ from apex_lessons.figures import show
 # %%
 from apex_lessons.exercises.reference import check_divisor, check_variance, check_verdicts
 from apex_lessons.models import claims, published
-from apex_lessons.models.claims.table import as_html, chosen, summary
+from apex_lessons.models.ledger.table import as_html, chosen, summary
 
 torch.set_num_threads(1)
 
@@ -527,7 +527,7 @@ assert not held
 # %% [markdown]
 # ## Recap
 #
-# - About half of the checkable claims hold, and nearly all of the arithmetic does.
+# - A little over half of the checkable claims hold, and nearly all of the arithmetic does.
 # - The mistakes that matter are units (turns, not tokens), missing variables (the trained
 #   length), places (q **and** k, input **or** logits) and hearsay (who does what).
 # - Each is caught by one small habit: put a number in, put both ends in, count turns, read

@@ -9,47 +9,87 @@ from apex_lessons.exercises.diagnosis import Diagnosis, Mistake, judge, run_lear
 
 
 def check_variance(function: Callable) -> Diagnosis:
-    """Check ``f(init_std, d_model)``: the variance of the entries after the factor sqrt(d).
+    """Check ``f(init_std, d_model)``: the variance of the entries after the factor
+    sqrt(d).
 
     >>> check_variance(lambda init_std, d_model: 1.0).mistake
     'always-one'
     """
     cases = [(0.02, 512), (0.02, 7168), (1.0, 64), (0.5, 4)]
-    return judge(function, cases, lambda init_std, d_model: d_model * init_std**2,
-                 VARIANCE_MISTAKES,
-                 praise="Right: it is 1 only where the std is one over the root of the width.")
+    return judge(
+        function,
+        cases,
+        lambda init_std, d_model: d_model * init_std**2,
+        VARIANCE_MISTAKES,
+        praise="Right: it is 1 only where the std is one over the root of the width.",
+    )
 
 
-VARIANCE_MISTAKES = tuple(Mistake(name, "check_variance", function, words)
-                          for name, function, words in (
-    ("always-one", lambda init_std, d_model: 1.0,
-     "You give 1 always, as the reference says. Put numbers in: what is the variance of a draw"
-     " with std 0.02, and what does a factor do to it?"),
-    ("before-scaling", lambda init_std, d_model: init_std**2,
-     "This is the variance before the factor."),
-    ("root-of-the-width", lambda init_std, d_model: math.sqrt(d_model) * init_std**2,
-     "A factor c goes into the variance as its square, and c is a root here."),
-    ("standard-deviation", lambda init_std, d_model: math.sqrt(d_model) * init_std,
-     "This is the standard deviation; its square is asked for."),
-    ("std-not-squared", lambda init_std, d_model: d_model * init_std,
-     "The standard deviation must be squared."),
-    ("divides", lambda init_std, d_model: init_std**2 / d_model,
-     "You divide by the width. That factor stands in attention, for another reason."),
-    ("one-over-the-width", lambda init_std, d_model: 1 / d_model,
-     "1/d is the variance of another initialisation, and before scaling."),
-))
+VARIANCE_MISTAKES = tuple(
+    Mistake(name, "check_variance", function, words)
+    for name, function, words in (
+        (
+            "always-one",
+            lambda init_std, d_model: 1.0,
+            "You give 1 always, as the reference says. Put numbers in: what is the variance of a draw"
+            " with std 0.02, and what does a factor do to it?",
+        ),
+        (
+            "before-scaling",
+            lambda init_std, d_model: init_std**2,
+            "This is the variance before the factor.",
+        ),
+        (
+            "root-of-the-width",
+            lambda init_std, d_model: math.sqrt(d_model) * init_std**2,
+            "A factor c goes into the variance as its square, and c is a root here.",
+        ),
+        (
+            "standard-deviation",
+            lambda init_std, d_model: math.sqrt(d_model) * init_std,
+            "This is the standard deviation; its square is asked for.",
+        ),
+        (
+            "std-not-squared",
+            lambda init_std, d_model: d_model * init_std,
+            "The standard deviation must be squared.",
+        ),
+        (
+            "divides",
+            lambda init_std, d_model: init_std**2 / d_model,
+            "You divide by the width. That factor stands in attention, for another reason.",
+        ),
+        (
+            "one-over-the-width",
+            lambda init_std, d_model: 1 / d_model,
+            "1/d is the variance of another initialisation, and before scaling.",
+        ),
+    )
+)
 
 
 def check_divisor(function: Callable) -> Diagnosis:
-    """Check ``f(turns, factor, beta_fast, beta_slow)``: the divisor by the paper's ramp.
+    """Check ``f(turns, factor, beta_fast, beta_slow)``: the divisor by the paper's
+    ramp.
 
     >>> check_divisor(_right_divisor).status
     'right'
     """
-    cases = [(652.0, 32.0, 32.0, 1.0), (0.5, 32.0, 32.0, 1.0), (6.5, 32.0, 32.0, 1.0),
-             (2.0, 4.0, 16.0, 2.0), (10.0, 8.0, 20.0, 4.0), (31.0, 4.0, 32.0, 1.0)]
-    return judge(function, cases, _right_divisor, DIVISOR_MISTAKES,
-                 praise="Right: 1 at the fast end, the factor at the slow end, and no jump.")
+    cases = [
+        (652.0, 32.0, 32.0, 1.0),
+        (0.5, 32.0, 32.0, 1.0),
+        (6.5, 32.0, 32.0, 1.0),
+        (2.0, 4.0, 16.0, 2.0),
+        (10.0, 8.0, 20.0, 4.0),
+        (31.0, 4.0, 32.0, 1.0),
+    ]
+    return judge(
+        function,
+        cases,
+        _right_divisor,
+        DIVISOR_MISTAKES,
+        praise="Right: 1 at the fast end, the factor at the slow end, and no jump.",
+    )
 
 
 def _share(turns, beta_fast, beta_slow):
@@ -84,21 +124,38 @@ def _multiplier(turns, factor, beta_fast, beta_slow):
     return 1 / _right_divisor(turns, factor, beta_fast, beta_slow)
 
 
-DIVISOR_MISTAKES = tuple(Mistake(name, "check_divisor", function, words)
-                         for name, function, words in (
-    ("upside-down", _upside_down,
-     "Your ramp runs the other way: it keeps the slow pairs and divides the fast ones."),
-    ("blends-divisors", _blends_divisors,
-     "You blend the divisors; the paper's equations blend the frequencies. Both ends agree, the"
-     " middle does not."),
-    ("never-cut-off", _never_cut_off,
-     "Your share leaves the range from 0 to 1: cut it off at both ends."),
-    ("a-step", _a_step, "There is no ramp between the two betas."),
-    ("multiplier", _multiplier,
-     "This is what the frequency is multiplied by. The divisor is one over it."),
-    ("always-the-factor", lambda turns, factor, beta_fast, beta_slow: factor,
-     "You divide every pair: that is position interpolation."),
-))
+DIVISOR_MISTAKES = tuple(
+    Mistake(name, "check_divisor", function, words)
+    for name, function, words in (
+        (
+            "upside-down",
+            _upside_down,
+            "Your ramp runs the other way: it keeps the slow pairs and divides the fast ones.",
+        ),
+        (
+            "blends-divisors",
+            _blends_divisors,
+            "You blend the divisors; the paper's equations blend the frequencies. Both ends agree, the"
+            " middle does not.",
+        ),
+        (
+            "never-cut-off",
+            _never_cut_off,
+            "Your share leaves the range from 0 to 1: cut it off at both ends.",
+        ),
+        ("a-step", _a_step, "There is no ramp between the two betas."),
+        (
+            "multiplier",
+            _multiplier,
+            "This is what the frequency is multiplied by. The divisor is one over it.",
+        ),
+        (
+            "always-the-factor",
+            lambda turns, factor, beta_fast, beta_slow: factor,
+            "You divide every pair: that is position interpolation.",
+        ),
+    )
+)
 
 ANSWERS = {"a": "correct", "b": "wrong", "c": "correct", "d": "misleading"}
 REMEDIES = {
@@ -119,12 +176,17 @@ def check_verdicts(function: Callable) -> Diagnosis:
     if trouble is not None:
         return trouble
     if not isinstance(answer, dict) or set(answer) != set(ANSWERS):
-        return Diagnosis("wrong", "claims-missing",
-                         "Return a dict with the keys 'a', 'b', 'c' and 'd', nothing else.")
+        return Diagnosis(
+            "wrong",
+            "claims-missing",
+            "Return a dict with the keys 'a', 'b', 'c' and 'd', nothing else.",
+        )
     doubtful = [name for name, verdict in ANSWERS.items() if answer[name] != verdict]
     if doubtful:
         advice = "; ".join(f"{name}: {REMEDIES[name]}" for name in doubtful)
-        return Diagnosis("wrong", "verdict-" + "-".join(doubtful), f"Look again. {advice}.")
+        return Diagnosis(
+            "wrong", "verdict-" + "-".join(doubtful), f"Look again. {advice}."
+        )
     return Diagnosis("right", None, "Right. You checked instead of believing.")
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from apex_lessons.figures import INK, PALETTE, new_figure
 from apex_lessons.models import claims
-from apex_lessons.models.claims import SECTIONS, VERDICTS
+from apex_lessons.models.ledger import SECTIONS, VERDICTS
 
 HATCHES = ("", "//", "..", "xx", "--")
 COLOURS = (PALETTE[2], PALETTE[1], PALETTE[4], PALETTE[3], PALETTE[5])
@@ -18,8 +18,10 @@ def verdict_counts() -> dict[str, dict[str, int]]:
     """Section -> verdict -> how many claims of the ledger (C01 to C87)."""
     ledger = [row for row in claims() if row.id.startswith("C")]
     counts = Counter((row.section, row.verdict) for row in ledger)
-    return {section: {verdict: counts[section, verdict] for verdict in VERDICTS}
-            for section in SECTIONS}
+    return {
+        section: {verdict: counts[section, verdict] for verdict in VERDICTS}
+        for section in SECTIONS
+    }
 
 
 def verdicts_by_section() -> Figure:
@@ -31,13 +33,27 @@ def verdicts_by_section() -> Figure:
         values = [counts[section][verdict] for section in SECTIONS]
         if not any(values):
             continue
-        axis.barh(SECTIONS, values, left=[start[section] for section in SECTIONS], color=colour,
-                  hatch=hatch, edgecolor="white", label=verdict)
+        axis.barh(
+            SECTIONS,
+            values,
+            left=[start[section] for section in SECTIONS],
+            color=colour,
+            hatch=hatch,
+            edgecolor="white",
+            label=verdict,
+        )
         for section, value in zip(SECTIONS, values):
             if value:
-                axis.text(start[section] + value / 2, section, str(value), ha="center",
-                          va="center", color=INK, bbox={"facecolor": "white", "pad": 1.5,
-                                                        "edgecolor": "none"}, fontsize=9)
+                axis.text(
+                    start[section] + value / 2,
+                    section,
+                    str(value),
+                    ha="center",
+                    va="center",
+                    color=INK,
+                    bbox={"facecolor": "white", "pad": 1.5, "edgecolor": "none"},
+                    fontsize=9,
+                )
             start[section] += value
     axis.invert_yaxis()
     axis.set_xlabel("checkable claims of the two texts")
@@ -49,6 +65,10 @@ def verdicts_by_section() -> Figure:
 
 def describe_verdicts_by_section() -> str:
     """The bars in words, a line a section."""
-    return "\n".join(f"{section}: " + ", ".join(f"{number} {verdict}" for verdict, number
-                                                in pieces.items() if number)
-                     for section, pieces in verdict_counts().items())
+    return "\n".join(
+        f"{section}: "
+        + ", ".join(
+            f"{number} {verdict}" for verdict, number in pieces.items() if number
+        )
+        for section, pieces in verdict_counts().items()
+    )

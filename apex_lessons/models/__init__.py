@@ -4,7 +4,7 @@ Importing this package pulls in torch and nothing else.
 """
 
 from apex_lessons.models.apex1 import Apex1Config, apex1_config
-from apex_lessons.models.claims import Claim, Evidence, claims
+from apex_lessons.models.ledger import Claim, Evidence, claims
 from apex_lessons.models.comparison import Comparison, compare
 from apex_lessons.models.config import RopeByLayerType, RopeSettings, rope_from_config
 from apex_lessons.models.published import PublishedModel, published

@@ -1,9 +1,10 @@
-"""How fast the mathematics is, beside released libraries and beside a copy of the tensor.
+"""How fast the mathematics is, beside released libraries and beside a copy of the
+tensor.
 
-``make bench`` runs this file. Times are medians of interleaved repeats in one process, as
-multiples of ``clone()`` of the same tensors measured in the same round, because absolute
-times differ between machines and from minute to minute. Each setting of the allocator
-needs a process of its own; each number of threads is a block of rounds in it.
+``make bench`` runs this file. Times are medians of interleaved repeats in one process,
+as multiples of ``clone()`` of the same tensors measured in the same round, because
+absolute times differ between machines and from minute to minute. Each setting of the
+allocator needs a process of its own; each number of threads is a block of rounds in it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ from pathlib import Path
 import torch
 from torch.nn import functional as F
 
-REUSED_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296",
-                 "MALLOC_TOP_PAD_": "268435456"}
+REUSED_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": "4294967296",
+    "MALLOC_TRIM_THRESHOLD_": "4294967296",
+    "MALLOC_TOP_PAD_": "268435456",
+}
 NORM_SHAPE, ROPE_SHAPE = (1, 2048, 4096), (1, 32, 2048, 128)
 
 
@@ -48,11 +52,17 @@ def norms(x, weight, compiled: bool):
         "torch F.rms_norm (nn.RMSNorm)": lambda x, w: F.rms_norm(x, width, w, 1e-6),
         "transformers LlamaRMSNorm": lambda x, w: llama(x),
         "APEX-1 formula": apex1_norm,
-        "torch F.layer_norm (another function)": lambda x, w: F.layer_norm(x, width, w, None),
+        "torch F.layer_norm (another function)": lambda x, w: F.layer_norm(
+            x, width, w, None
+        ),
     }
     if compiled:
-        found["apex_lessons rms_norm, compiled"] = torch.compile(lambda x, w: rms_norm(x, w))
-        found["F.rms_norm, compiled"] = torch.compile(lambda x, w: F.rms_norm(x, width, w, 1e-6))
+        found["apex_lessons rms_norm, compiled"] = torch.compile(
+            lambda x, w: rms_norm(x, w)
+        )
+        found["F.rms_norm, compiled"] = torch.compile(
+            lambda x, w: F.rms_norm(x, width, w, 1e-6)
+        )
     return found
 
 
@@ -63,9 +73,14 @@ def apex1_rotation(x, cos, sin):
 
 
 def torchtune_rotation():
-    """torchtune's class out of its own file; the package itself pulls in many others."""
+    """torchtune's class out of its own file; the package itself pulls in many
+    others."""
     files = importlib.metadata.files("torchtune")
-    path = next(f for f in files if f.name == "position_embeddings.py" and f.parts[1] == "modules")
+    path = next(
+        f
+        for f in files
+        if f.name == "position_embeddings.py" and f.parts[1] == "modules"
+    )
     spec = importlib.util.spec_from_file_location("torchtune_positions", path.locate())
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -91,12 +106,16 @@ def rotations(x, compiled: bool, first: int = 0):
         "apex_lessons half": lambda x: apply_rotary(x, cos, sin, layout="half"),
         "transformers (half)": lambda x: x * cos_h + rotate_half(x) * sin_h,
         "APEX-1 formula (interleaved)": lambda x: apex1_rotation(x, cos_i, sin_i),
-        "torchtune (interleaved)": lambda x: tune(x.transpose(1, 2), input_pos=positions),
+        "torchtune (interleaved)": lambda x: tune(
+            x.transpose(1, 2), input_pos=positions
+        ),
         "rotary-embedding-torch (interleaved)": lambda x: apply_rotary_emb(angles, x),
     }
     if compiled:
         for layout in ("interleaved", "half"):
-            run = torch.compile(lambda x, layout=layout: apply_rotary(x, cos, sin, layout=layout))
+            run = torch.compile(
+                lambda x, layout=layout: apply_rotary(x, cos, sin, layout=layout)
+            )
             found[f"apex_lessons {layout}, compiled"] = run
     return found
 
@@ -122,6 +141,7 @@ def forward(run, tensors):
         with torch.no_grad():
             for x in tensors:
                 run(x)
+
     return program
 
 
@@ -134,6 +154,7 @@ def forward_backward(run, tensors):
         for x, grad in zip(leaves, grads):
             torch.autograd.backward(run(x), grad)
             x.grad = None
+
     return program
 
 
@@ -153,8 +174,10 @@ def rope_table(dtype, backward: bool, rounds: int, compiled: bool, memory: str):
     generator = torch.Generator().manual_seed(0)
     b, h, s, d = ROPE_SHAPE if memory != "one token" else (1, 32, 1, 128)
     first = 1000 if memory == "one token" else 0
-    qk = [torch.randn((b, s, h, d), generator=generator).to(dtype).transpose(1, 2)
-          for _ in range(2)]
+    qk = [
+        torch.randn((b, s, h, d), generator=generator).to(dtype).transpose(1, 2)
+        for _ in range(2)
+    ]
     if memory != "[batch, seq, heads, head_dim] memory":
         qk = [x.contiguous() for x in qk]
     how = forward_backward if backward else forward
@@ -172,13 +195,19 @@ def tables(rounds: int, compiled: bool, quick: bool):
             kind = f"{str(dtype)[6:]}, {threads} thread{'s' if threads > 1 else ''}"
             for backward in (False, True):
                 way = "forward and backward" if backward else "forward"
-                yield (f"RMSNorm {list(NORM_SHAPE)}, {way}, {kind}",
-                       norm_table(dtype, backward, rounds, compiled))
+                yield (
+                    f"RMSNorm {list(NORM_SHAPE)}, {way}, {kind}",
+                    norm_table(dtype, backward, rounds, compiled),
+                )
                 for memory in ("contiguous", "[batch, seq, heads, head_dim] memory"):
-                    yield (f"RoPE on q and k {list(ROPE_SHAPE)}, {memory}, {way}, {kind}",
-                           rope_table(dtype, backward, rounds, compiled, memory))
-            yield (f"RoPE, one decoded token [1, 32, 1, 128], forward, {kind}",
-                   rope_table(dtype, False, rounds, False, "one token"))
+                    yield (
+                        f"RoPE on q and k {list(ROPE_SHAPE)}, {memory}, {way}, {kind}",
+                        rope_table(dtype, backward, rounds, compiled, memory),
+                    )
+            yield (
+                f"RoPE, one decoded token [1, 32, 1, 128], forward, {kind}",
+                rope_table(dtype, False, rounds, False, "one token"),
+            )
 
 
 def shown(title: str, times: dict[str, float]) -> str:
@@ -192,10 +221,18 @@ def shown(title: str, times: dict[str, float]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--rounds", type=int, default=11, help="counted repeats of each program")
-    parser.add_argument("--compiled", action="store_true", help="also torch.compile (a minute)")
-    parser.add_argument("--quick", action="store_true", help="float32 and one thread only")
-    parser.add_argument("--json", type=Path, help="write all medians, in ms, to this file")
+    parser.add_argument(
+        "--rounds", type=int, default=11, help="counted repeats of each program"
+    )
+    parser.add_argument(
+        "--compiled", action="store_true", help="also torch.compile (a minute)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="float32 and one thread only"
+    )
+    parser.add_argument(
+        "--json", type=Path, help="write all medians, in ms, to this file"
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.child:
@@ -203,12 +240,20 @@ def main(argv: list[str] | None = None) -> int:
             print(json.dumps([title, times]), flush=True)
         return 0
     everything = {}
-    for setting, environment in (("freed memory reused", REUSED_MEMORY), ("default allocator", {})):
+    for setting, environment in (
+        ("freed memory reused", REUSED_MEMORY),
+        ("default allocator", {}),
+    ):
         print(f"== {setting} ==", flush=True)
         child = [sys.executable, __file__, "--child", "--rounds", str(options.rounds)]
         child += ["--compiled"] * options.compiled + ["--quick"] * options.quick
-        process = subprocess.Popen(child, env={**os.environ, **environment}, text=True,
-                                   stdout=subprocess.PIPE, encoding="utf-8")
+        process = subprocess.Popen(
+            child,
+            env={**os.environ, **environment},
+            text=True,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
         for line in process.stdout:
             title, times = json.loads(line)
             everything[f"{setting}: {title}"] = times

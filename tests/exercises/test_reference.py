@@ -21,13 +21,18 @@ def test_each_mistake_is_named(mistake):
 
 def test_right_variants():
     assert reference.check_variance(lambda s, d: (math.sqrt(d) * s) ** 2)
-    assert reference.check_variance(lambda init_std, d_model: torch.tensor(d_model * init_std**2,
-                                                                           dtype=torch.float64))
+    assert reference.check_variance(
+        lambda init_std, d_model: torch.tensor(
+            d_model * init_std**2, dtype=torch.float64
+        )
+    )
     assert reference.check_divisor(reference._right_divisor)
 
 
-@pytest.mark.parametrize("check", [reference.check_variance, reference.check_divisor,
-                                   reference.check_verdicts])
+@pytest.mark.parametrize(
+    "check",
+    [reference.check_variance, reference.check_divisor, reference.check_verdicts],
+)
 def test_stubs_and_nonsense(check):
     assert check(lambda *_: ...).status == "not attempted"
     assert check(lambda *_: math.nan).status == "wrong"
@@ -36,7 +41,9 @@ def test_stubs_and_nonsense(check):
 
 def test_the_right_divisor_is_the_packages_own():
     plain = inverse_frequencies(128)
-    scaled = ntk_by_parts(128, base=1e4, factor=32.0, trained_length=4096, ramp="rotations").inv_freq
+    scaled = ntk_by_parts(
+        128, base=1e4, factor=32.0, trained_length=4096, ramp="rotations"
+    ).inv_freq
     turns = rotations(plain, 4096)
     for pair in range(64):
         ours = reference._right_divisor(turns[pair].item(), 32.0, 32.0, 1.0)
@@ -48,7 +55,10 @@ def test_the_four_verdicts_are_what_the_package_says():
     norms = [rms_norm(torch.ones(1, d)).norm().item() for d in (4, 512)]
     assert norms == pytest.approx([2.0, 512**0.5], rel=1e-5)
     same = yarn(64, base=1e4, factor=1.0, trained_length=4096)
-    assert torch.equal(same.inv_freq, inverse_frequencies(64)) and same.attention_factor == 1.0
+    assert (
+        torch.equal(same.inv_freq, inverse_frequencies(64))
+        and same.attention_factor == 1.0
+    )
     assert reference.check_verdicts(lambda: dict(reference.ANSWERS))
 
 

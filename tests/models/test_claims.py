@@ -1,4 +1,5 @@
-"""Every claim of the two source texts: each has its verdict, and its evidence bears it out."""
+"""Every claim of the two source texts: each has its verdict, and its evidence bears it
+out."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from collections import Counter
 import pytest
 
 from apex_lessons.models import claims
-from apex_lessons.models.claims import SECTIONS, VERDICTS
-from apex_lessons.models.claims.claim import Ledger, computed
+from apex_lessons.models.ledger import SECTIONS, VERDICTS
+from apex_lessons.models.ledger.claim import Ledger, computed
 
 ROWS = claims()
 BY_ID = {row.id: row for row in ROWS}
@@ -21,14 +22,24 @@ def test_every_erratum_and_every_claim_of_the_ledger_is_there_once():
 
 def test_the_verdicts_count_up_to_the_ledgers_own_totals():
     errata = Counter(row.verdict for row in ROWS if row.id.startswith("E"))
-    assert errata == {"wrong": 22, "inconsistent": 11, "misleading": 10, "unverifiable": 1}
+    assert errata == {
+        "wrong": 22,
+        "inconsistent": 11,
+        "misleading": 10,
+        "unverifiable": 1,
+    }
 
 
 def test_in_the_texts_themselves_42_places_are_in_doubt():
-    inside = [row for row in ROWS if row.id.startswith("E") and row.text != "repository"]
+    inside = [
+        row for row in ROWS if row.id.startswith("E") and row.text != "repository"
+    ]
     assert {row.id for row in ROWS if row.text == "repository"} == {"E17", "E44"}
-    assert Counter(row.verdict for row in inside) == {"wrong": 21, "inconsistent": 11,
-                                                      "misleading": 10}
+    assert Counter(row.verdict for row in inside) == {
+        "wrong": 21,
+        "inconsistent": 11,
+        "misleading": 10,
+    }
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
@@ -36,7 +47,11 @@ def test_the_evidence_bears_the_verdict_out(row):
     evidence = row.evidence()
     assert evidence.supports, evidence.statement
     assert evidence.kind in ("computed", "citation")
-    assert evidence.numbers if evidence.kind == "computed" else evidence.statement == row.source
+    assert (
+        evidence.numbers
+        if evidence.kind == "computed"
+        else evidence.statement == row.source
+    )
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
@@ -55,16 +70,29 @@ def test_a_row_of_the_ledger_that_rests_on_errata_is_not_called_correct_by_accid
 
 def test_evidence_that_fails_is_seen():
     ledger = Ledger("rope")
-    ledger.measured("E99", "reference", "nowhere", "cos 0 is 0", "wrong", "1", "computed")(
-        lambda: computed("cos 0 = 1", 1.0 == 0.0, value=1.0))
+    ledger.measured(
+        "E99", "reference", "nowhere", "cos 0 is 0", "wrong", "1", "computed"
+    )(lambda: computed("cos 0 = 1", 1.0 == 0.0, value=1.0))
     assert not ledger.claims[0].evidence().supports
 
 
-NUMBERS = [("E02", "large", 2.867, 0.02), ("E03", "after", 0.0025, 1e-9), ("E13", "mean", 0.548, 1e-3),
-           ("E15", "norm", 22.627, 1e-3), ("E18", "second", 0.1, 1e-12), ("E22", "after", 1.1747, 1e-4),
-           ("E24", "last", 0.0753, 1e-4), ("E27", "first", 35.333, 1e-3), ("E29", "scores", 1.81326, 1e-5),
-           ("E31", "theta", 1.778e-4, 1e-7), ("E32", "code", 5.848e-3, 1e-6), ("E39", "large", 2.571, 1e-3),
-           ("E43", "deviations", 44.85, 1e-9), ("C13", "gain", 1.334, 1e-3), ("C01", "far", 1.212, 1e-3)]
+NUMBERS = [
+    ("E02", "large", 2.867, 0.02),
+    ("E03", "after", 0.0025, 1e-9),
+    ("E13", "mean", 0.548, 1e-3),
+    ("E15", "norm", 22.627, 1e-3),
+    ("E18", "second", 0.1, 1e-12),
+    ("E22", "after", 1.1747, 1e-4),
+    ("E24", "last", 0.0753, 1e-4),
+    ("E27", "first", 35.333, 1e-3),
+    ("E29", "scores", 1.81326, 1e-5),
+    ("E31", "theta", 1.778e-4, 1e-7),
+    ("E32", "code", 5.848e-3, 1e-6),
+    ("E39", "large", 2.571, 1e-3),
+    ("E43", "deviations", 44.85, 1e-9),
+    ("C13", "gain", 1.334, 1e-3),
+    ("C01", "far", 1.212, 1e-3),
+]
 
 
 @pytest.mark.parametrize("id, name, value, tolerance", NUMBERS)

@@ -1,14 +1,14 @@
 """The claims of the two source texts, each with its verdict and its evidence.
 
 131 rows: 87 of the ledger (C01 to C87: every checkable claim, right and wrong) and 44
-errata (E01 to E44). E17 and E44 stand in the model's repository, not in the texts. Checked
-in 2025 against the papers and repositories that each row names.
+errata (E01 to E44). E17 and E44 stand in the model's repository, not in the texts.
+Checked in 2025 against the papers and repositories that each row names.
 """
 
 from __future__ import annotations
 
-from apex_lessons.models.claims import embedding, norm, notation, rope, yarn
-from apex_lessons.models.claims.claim import SECTIONS, VERDICTS, Claim, Evidence
+from apex_lessons.models.ledger import embedding, norm, notation, rope, yarn
+from apex_lessons.models.ledger.claim import SECTIONS, VERDICTS, Claim, Evidence
 
 __all__ = ["SECTIONS", "VERDICTS", "Claim", "Evidence", "claims"]
 

@@ -1,0 +1,153 @@
+"""What a claim is: where it stands, what it says, what is true, and how one can see
+it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+Verdict = Literal["correct", "wrong", "misleading", "inconsistent", "unverifiable"]
+Text = Literal["tutorial", "reference", "repository"]
+VERDICTS = ("correct", "wrong", "misleading", "inconsistent", "unverifiable")
+SECTIONS = ("notation", "embedding", "rmsnorm", "rope", "yarn")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What bears a verdict out: numbers computed here, or a citation."""
+
+    kind: Literal["computed", "citation"]
+    statement: str
+    supports: bool  # whether the numbers bear the verdict out; a citation cannot be run
+    numbers: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __str__(self) -> str:
+        return f"[{self.kind}] {self.statement}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One checkable claim of the two source texts (or, where it says so, of their
+    repository).
+
+    ``claim`` is in our words; ``text`` and ``where`` say where it stands; ``see`` names
+    the errata that a row of the ledger rests on. ``evidence()`` computes the numbers,
+    once a process.
+    """
+
+    id: str  # E01 ... E44 (errata), C01 ... C87 (the ledger of all claims)
+    text: Text
+    where: str
+    section: str
+    claim: str
+    verdict: Verdict
+    right_value: str
+    source: str
+    evidence: Callable[[], Evidence] = field(repr=False)
+    see: tuple[str, ...] = ()
+
+
+def computed(statement: str, supports, **numbers: float) -> Evidence:
+    """Evidence that was computed; ``supports`` is the comparison that bears the verdict
+    out."""
+    plain = {name: float(value) for name, value in numbers.items()}
+    return Evidence("computed", statement, bool(supports), MappingProxyType(plain))
+
+
+class Ledger:
+    """Collects the claims of one section, in the order they are written down."""
+
+    def __init__(self, section: str):
+        self.section, self.claims = section, []
+
+    def measured(
+        self,
+        id: str,
+        text: Text,
+        where: str,
+        claim: str,
+        verdict: Verdict,
+        right_value: str,
+        source: str,
+        see: tuple[str, ...] = (),
+    ):
+        """Decorator: the function under it computes the evidence."""
+
+        def keep(function: Callable[[], Evidence]):
+            # Nothing in it changes between calls, and several rows may rest on one proof.
+            once = functools.cache(function)
+            self.claims.append(
+                Claim(
+                    id,
+                    text,
+                    where,
+                    self.section,
+                    claim,
+                    verdict,
+                    right_value,
+                    source,
+                    once,
+                    see,
+                )
+            )
+            return once
+
+        return keep
+
+    def cited(
+        self,
+        id: str,
+        text: Text,
+        where: str,
+        claim: str,
+        verdict: Verdict,
+        right_value: str,
+        source: str,
+    ) -> None:
+        """A claim about papers or code that cannot be run here: the citation is the
+        evidence."""
+        evidence = Evidence("citation", source, True)
+        self.claims.append(
+            Claim(
+                id,
+                text,
+                where,
+                self.section,
+                claim,
+                verdict,
+                right_value,
+                source,
+                lambda: evidence,
+            )
+        )
+
+    def rests_on(
+        self,
+        id: str,
+        text: Text,
+        where: str,
+        claim: str,
+        see: tuple[str, ...],
+        verdict: Verdict | None = None,
+        right_value: str = "",
+    ) -> None:
+        """A row of the ledger whose evidence is that of an erratum of the same
+        section."""
+        first = next(c for c in self.claims if c.id == see[0])
+        self.claims.append(
+            Claim(
+                id,
+                text,
+                where,
+                self.section,
+                claim,
+                verdict or first.verdict,
+                right_value or first.right_value,
+                first.source,
+                first.evidence,
+                see,
+            )
+        )
