@@ -674,10 +674,10 @@ assert yarn(128, base=1e4, factor=32.0, trained_length=4096,
 #
 # In DeepSeek-V3 only 64 of the 192 query and key dimensions turn. Longer cos and sin
 # would sharpen one part of the score and not the other. So its code leaves cos and sin
-# alone and multiplies the softmax scale by the **square**:
+# alone and multiplies the softmax scale by the **square**. In a config file, with
+# $g(s, m) = 0.1\,m \ln s + 1$, transformers reads it like this:
 #
-# $$g(s, m) = 0.1\,m \ln s + 1, \qquad
-# \text{cos, sin} \times \frac{g(s, \texttt{mscale})}{g(s, \texttt{mscale\_all\_dim})},
+# $$\text{cos, sin} \times \frac{g(s, \texttt{mscale})}{g(s, \texttt{mscale\_all\_dim})},
 # \qquad \text{softmax scale} \times g(s, \texttt{mscale\_all\_dim})^2$$
 #
 # With both equal, as shipped, the ratio is 1: a program that looks at the ratio alone
@@ -813,7 +813,8 @@ show(draw.agreement_by_distance(),
 #
 # **Dynamic NTK** changes nothing until the text is longer than the trained length, and
 # then a little more with each token: $b' = b\,\big(s\,\ell/L - (s - 1)\big)^{d/(d-2)}$,
-# for a text of $\ell$ tokens. So the base changes while the model writes. A key that
+# for a text of $\ell$ tokens. (That is transformers' formula; with $s = 1$ the stretch
+# is $\ell/L$, as in the paper.) So the base changes while the model writes. A key that
 # was turned and stored under an older base does not fit the new query:
 
 # %%
@@ -1165,8 +1166,9 @@ print(f"APEX-1 Large slows {apex.facts()['fast_slowed']} pairs that turn over 32
 #
 # - Peng et al. 2023, *YaRN* (arXiv:2309.00071, version 2): 3.1 and 3.2 for the regimes,
 #   3.3 for dynamic scaling, 3.4 for the temperature, 4.1 for the training.
-# - Chen et al. 2023, *Position Interpolation* (arXiv:2306.15595): 2.3 for the bound, 3.
-# - Ding et al. 2024, *LongRoPE* (arXiv:2402.13753), section 3.
+# - Chen et al. 2023, *Position Interpolation* (arXiv:2306.15595): section 2 (theorem
+#   2.1 is the bound) and 3.
+# - Ding et al. 2024, *LongRoPE* (arXiv:2402.13753): equation 3.
 # - DeepSeek-V3 technical report (arXiv:2412.19437), 4.3.
 # - The code of the authors: `jquesnelle/yarn`, `scaled_rope/`.
 #

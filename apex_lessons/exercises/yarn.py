@@ -192,18 +192,30 @@ def _judge(f, inputs, truth, read, catalogue, explain, *, floor=0.0) -> Diagnosi
             expected = truth(*given)
             answer, trouble = read(result, expected)
         if trouble is not None:
-            return _placed(trouble, given, inputs)
+            right_so_far = _agree(answers, wanted, SINGLE, floor)
+            found = None if right_so_far else _named_mistake(
+                catalogue, inputs[:len(answers)], answers, floor)
+            return _placed(trouble, given, inputs) if found is None else found
         answers.append(answer)
         wanted.append(_flat(expected))
-    if _agree(answers, wanted, EXACT, floor):
-        return Diagnosis("right", None, RIGHT)
     if _agree(answers, wanted, SINGLE, floor):
-        return Diagnosis("right", None, RIGHT + FROM_SINGLE)
-    for mistake in catalogue:
+        exact = _agree(answers, wanted, EXACT, floor)
+        return Diagnosis("right", None, RIGHT if exact else RIGHT + FROM_SINGLE)
+    found = _named_mistake(catalogue, inputs, answers, floor)
+    return explain(inputs, answers, wanted) if found is None else found
+
+
+def _named_mistake(catalogue, inputs, answers, floor) -> Diagnosis | None:
+    """The known mistake that gives these numbers; None for none, or for more than one.
+
+    ``inputs`` may be the first few, where a program fails on a later one.
+    """
+    known = []
+    for mistake in catalogue if len(inputs) > 2 else ():
         programs = [_flat(mistake.function(*given)) for given in inputs]
         if _agree(answers, programs, SAME_PROGRAM, floor):
-            return Diagnosis("wrong", mistake.name, mistake.explanation)
-    return explain(inputs, answers, wanted)
+            known.append(Diagnosis("wrong", mistake.name, mistake.explanation))
+    return known[0] if len(known) == 1 else None
 
 
 def _placed(trouble: Diagnosis, given: tuple, inputs: Sequence) -> Diagnosis:

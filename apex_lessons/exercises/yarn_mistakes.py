@@ -290,6 +290,14 @@ def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
     return blend(plain, factor, pair_share(head_dim, base, 2048, beta_fast, beta_slow))
 
 
+@mistake("trained-length-fixed", YARN,
+         "Right for models trained on 4,096 tokens and wrong for the others: 4096"
+         " stands in your program where the argument trained_length should.")
+def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
+    plain = frequencies(head_dim, base)
+    return blend(plain, factor, pair_share(head_dim, base, 4096, beta_fast, beta_slow))
+
+
 @mistake("extended-length-for-trained", YARN,
          "You count rotations over the extended length (trained length times factor)."
          " The ramp asks what each pair saw in training. This slip also happens when a"
@@ -342,7 +350,10 @@ def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
 
 
 @mistake("plain-rope", YARN,
-         "Nothing is divided: these are the frequencies of plain RoPE.")
+         "Nothing is divided: these are the frequencies of plain RoPE. If you did"
+         " write a ramp, print its two ends: with the upper one below the lower one (a"
+         " trained length that is missing from the bound does that) it switches itself"
+         " off.")
 def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
     return frequencies(head_dim, base)
 
@@ -362,6 +373,24 @@ def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
     kept = frequencies(head_dim, base * factor ** (head_dim / (head_dim - 2)))
     share = pair_share(head_dim, base, trained_length, beta_fast, beta_slow)
     return frequencies(head_dim, base) / factor * share + kept * (1 - share)
+
+
+@mistake("ntk-base-for-both-ends", YARN,
+         "An NTK base is under your whole ramp: pair 1 is slower than it should be,"
+         " and the last pair is divided twice. The base stays as it was trained; the"
+         " factor divides once.")
+def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
+    larger = base * factor ** (head_dim / (head_dim - 2))
+    share = pair_share(head_dim, base, trained_length, beta_fast, beta_slow)
+    return blend(frequencies(head_dim, larger), factor, share)
+
+
+@mistake("base-times-factor", YARN,
+         "You multiply the base by the factor and have no ramp: the divisor grows"
+         " evenly and never quite reaches the factor. YaRN keeps the base and divides"
+         " by parts.")
+def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
+    return frequencies(head_dim, base * factor)
 
 
 @mistake("factor-inside-the-power", YARN,
@@ -456,6 +485,18 @@ def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
                head_dim - 1)
     return blend(frequencies(head_dim, base), factor,
                  line(low, high, head_dim // 2).clamp(0, 1))
+
+
+@mistake("logarithms-mixed-the-other-way", YARN,
+         "Two kinds of logarithm meet in your bound, and the ramp begins and ends"
+         " more than twice too late. Any base will do, if it is the same above and"
+         " below the line.")
+def _(head_dim, base, factor, trained_length, beta_fast, beta_slow):
+    scale = math.log(10)  # ln above the line, log10 below it
+    low = math.floor(bound(beta_fast, head_dim, base, trained_length) * scale)
+    high = math.ceil(bound(beta_slow, head_dim, base, trained_length) * scale)
+    share = line(max(low, 0), min(high, head_dim - 1), head_dim // 2).clamp(0, 1)
+    return blend(frequencies(head_dim, base), factor, share)
 
 
 @mistake("the-papers-ramp", YARN,

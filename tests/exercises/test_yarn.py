@@ -297,6 +297,15 @@ def test_the_setting_is_named_when_only_a_later_one_fails():
     assert "50000, 32, 4096, 1, 1" in diagnosis.message
 
 
+def test_a_known_mistake_is_named_although_it_fails_on_a_later_setting():
+    def swapped(head_dim, base, factor, trained_length, beta_fast, beta_slow):
+        assert beta_fast > beta_slow  # fails on the last setting
+        mistake = next(m for m in MISTAKES if m.name == "swapped-betas")
+        return mistake.function(head_dim, base, factor, trained_length, beta_fast,
+                                beta_slow)
+    assert lesson.check_yarn(swapped).mistake == "swapped-betas"
+
+
 def test_messages_do_not_hold_the_answer():
     """No frequency or factor of a checked setting stands in a message."""
     answers = {f"{0.1 * math.log(s) + 1:.{digits}f}" for s in lesson.FACTORS[1:]
