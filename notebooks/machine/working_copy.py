@@ -175,7 +175,7 @@ def lab_environment() -> dict[str, str]:
 
 
 def lab(options: list[str]) -> int:
-    for line in refresh():
+    for line in refresh(PAGES, COPY):
         print(line)
     quiet_settings()
     print(f"Your copy of the course is {COPY.name}/; it opens in your browser now."
@@ -192,11 +192,11 @@ def main(words: list[str]) -> int:
     if words[:1] == ["lab"]:
         return lab([*shlex.split(os.environ.get("LAB_OPTIONS", "")), *words[1:]])
     if words == ["copy"]:
-        print("\n".join([*refresh(), f"Your copy of the course is {COPY.name}/."]))
+        print("\n".join([*refresh(PAGES, COPY), f"Your copy of the course is {COPY.name}/."]))
         return 0
     if words[:1] == ["reset"]:
         try:
-            print(reset(" ".join(words[1:])))
+            print(reset(" ".join(words[1:]), PAGES, COPY))
         except LookupError as error:
             print(error.args[0], file=sys.stderr)
             return 2
