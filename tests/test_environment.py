@@ -93,7 +93,8 @@ def test_devices_are_named(monkeypatch):
 
 
 def test_it_shows_itself_as_text_and_as_an_escaped_table():
-    report = Environment((Finding("a<b", "1.0", None), Finding("c", "missing", "do & be")))
+    report = Environment((Finding("a<b", "1.0", None),
+                          Finding("c", "missing", "do & be")))
     assert "✔ a<b  1.0" in repr(report)
     assert "✘ c    missing  -> do & be" in repr(report)
     page = report._repr_mimebundle_()["text/html"]

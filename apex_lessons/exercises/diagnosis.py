@@ -290,9 +290,9 @@ def relation(answers: Sequence[Any], wanted: Sequence[Any],
         return Diagnosis("wrong", "constant-factor", "Every number is"
                          f" {factors[0]:.4g} times what it should be.")
     if factors is not None:
-        return Diagnosis("wrong", "varying-factor", "All numbers of one answer are off by"
-                         " the same factor, and that factor changes from input to input."
-                         " What does it depend on?")
+        return Diagnosis("wrong", "varying-factor", "All numbers of one answer are off"
+                         " by the same factor, and that factor changes from input to"
+                         " input. What does it depend on?")
     error = _distance(_numbers(answer), _numbers(want))
     return Diagnosis("wrong", "other", case + "the answer is off by"
                      f" {error:.2g} times its own size (root of summed squares).")

@@ -389,8 +389,8 @@ def check_tied_logits(function: Callable) -> Diagnosis:
              (_table(0, 5, 26), _table(3, 5, 27))]
     said = judge(function, cases, lambda hidden, table: hidden @ table.T,
                  LOGIT_MISTAKES,
-                 praise="Right: one logit for each row of the table, a dot product each,"
-                        " and the gradient reaches the shared tensor.")
+                 praise="Right: one logit for each row of the table, a dot product"
+                        " each, and the gradient reaches the shared tensor.")
     if not said:
         return said
     given = [_table(3, 4, seed).requires_grad_() for seed in (28, 29)]

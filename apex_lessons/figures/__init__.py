@@ -57,9 +57,10 @@ def png(figure: Figure) -> bytes:
     canvas = FigureCanvasAgg(figure)
     canvas.draw()  # once; savefig would lay out and draw a second time
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    # 256 colours are enough for lines and letters, and the page gets a third of the weight.
-    picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
-        buffer, "png", dpi=(figure.dpi, figure.dpi))
+    # 256 colours are enough for lines and letters; the page gets a third of the weight.
+    picture = picture.quantize(256, method=Image.Quantize.FASTOCTREE,
+                               dither=Image.Dither.NONE)
+    picture.save(buffer, "png", dpi=(figure.dpi, figure.dpi))
     figure.dpi = size
     return buffer.getvalue()
 
@@ -76,7 +77,8 @@ def show(figure: Figure, *, alt: str, numbers: str) -> None:
         raise ValueError(f"alt text of at least 30 characters wanted, got {alt!r}")
     if not numbers.strip():
         raise ValueError("numbers: give a line with the values that the picture draws")
-    width, height = (int(inches * PIXELS_PER_INCH) for inches in figure.get_size_inches())
+    width, height = (int(inches * PIXELS_PER_INCH)
+                     for inches in figure.get_size_inches())
     picture = base64.b64encode(png(figure)).decode("ascii")
     display({"image/png": picture, "text/plain": f"[picture] {alt}"}, raw=True,
             metadata={"image/png": {"alt": alt, "width": width, "height": height}})

@@ -100,7 +100,8 @@ def heat_map(axis, values: torch.Tensor, title: str, *, row_labels=(), column_la
              decimals: int = 2, limit: float | None = None, font: float = 9) -> None:
     """A matrix as coloured cells with its numbers in them: purple +, orange −."""
     limit = limit or values.abs().max().item() or 1.0
-    axis.imshow(values.tolist(), cmap="PuOr", vmin=-2 * limit, vmax=2 * limit, aspect="auto")
+    axis.imshow(values.tolist(), cmap="PuOr", vmin=-2 * limit, vmax=2 * limit,
+                aspect="auto")
     decimals = decimals if (values % 1).any() else 0
     for row, numbers in enumerate(values.tolist()):
         for column, exact in enumerate(numbers):

@@ -1,4 +1,4 @@
-"""Checks of lesson 01: right variants pass, each known mistake is named, tricks fail."""
+"""Checks of lesson 01: right variants pass, known mistakes are named, tricks fail."""
 
 import math
 import re
@@ -21,8 +21,8 @@ from apex_lessons.exercises.embedding import (
 )
 
 CHECKS = {check.__name__: check for check in (
-    check_convert_table, check_one_hot_lookup, check_own_token_logit, check_rounded_scale,
-    check_scaled_embedding, check_tied_gradient, check_tied_logits)}
+    check_convert_table, check_one_hot_lookup, check_own_token_logit,
+    check_rounded_scale, check_scaled_embedding, check_tied_gradient, check_tied_logits)}
 
 
 def one_hot(table, ids):
@@ -65,12 +65,15 @@ RIGHT = [
         "...v,vd->...d", one_hot(t, i), t)),
     *[(check_scaled_embedding, name, lambda t, i, root=root: t[i] * root(t))
       for name, root in ROOT.items()],
-    (check_scaled_embedding, "F.embedding", lambda t, i: F.embedding(i, t) * t.size(1) ** .5),
-    (check_scaled_embedding, "one-hot", lambda t, i: one_hot(t, i) @ t * t.size(1) ** 0.5),
+    (check_scaled_embedding, "F.embedding", lambda t, i: F.embedding(
+        i, t) * t.size(1) ** 0.5),
+    (check_scaled_embedding, "one-hot", lambda t, i: one_hot(
+        t, i) @ t * t.size(1) ** 0.5),
     (check_scaled_embedding, "index_select", lambda t, i: t.index_select(
         0, i.flatten()).view(*i.shape, -1) * t.size(1) ** 0.5),
     (check_scaled_embedding, "gather", lambda t, i: gathered(t, i) * t.size(1) ** 0.5),
-    (check_scaled_embedding, "scaled copy first", lambda t, i: (t * t.size(1) ** 0.5)[i]),
+    (check_scaled_embedding, "scaled copy first", lambda t, i: (
+        t * t.size(1) ** 0.5)[i]),
     (check_scaled_embedding, "float64 inside", lambda t, i: (
         t.double()[i] * t.size(1) ** 0.5).to(t.dtype)),
     (check_scaled_embedding, "float32 inside", lambda t, i: t[i] * t.size(1) ** 0.5
@@ -219,10 +222,12 @@ def test_answers_for_unknown_ids_are_wrong(silent):
 
 
 def test_another_librarys_scales_are_refused():
-    """EMB-02 and E05: division, and T5's way in (no factor), are not this convention."""
-    assert check_scaled_embedding(lambda t, i: t[i] / t.size(1) ** 0.5).mistake == "divides"
+    """EMB-02 and E05: division, and T5's way in, are not this convention."""
+    divided = check_scaled_embedding(lambda t, i: t[i] / t.size(1) ** 0.5)
+    assert divided.mistake == "divides"
     assert check_scaled_embedding(lambda t, i: t[i]).mistake == "no-scale"
-    assert check_tied_logits(lambda h, t: h @ t.T / t.size(1) ** 0.5).mistake == "t5-scale"
+    divided = check_tied_logits(lambda h, t: h @ t.T / t.size(1) ** 0.5)
+    assert divided.mistake == "t5-scale"
 
 
 def test_dtype_must_be_kept():
@@ -248,8 +253,8 @@ def test_the_closed_form_of_the_tied_gradient():
     root = math.sqrt(2)
     right = torch.tensor([[2 * root * p0, -root * p0], [-root * p0, 0.0]]).double()
     assert torch.allclose(found, torch.tensor(
-        [[2.2752707339536427, -1.1376353669768213], [-1.1376353669768213, 0.0]]).double(),
-        atol=1e-12)
+        [[2.2752707339536427, -1.1376353669768213], [-1.1376353669768213, 0.0]],
+        dtype=torch.float64), atol=1e-12)
     assert torch.allclose(found, right, atol=1e-7)
 
 

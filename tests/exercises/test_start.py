@@ -46,7 +46,8 @@ def test_the_answers_are_what_torch_says():
     a, b = torch.tensor([1.0, 2, 3]), torch.tensor([4.0, 0, -1])
     drawn = torch.randn(100_000, generator=torch.Generator().manual_seed(0)) * 0.02 * 10
     assert check_prerequisites({
-        "dot": (a @ b).item(), "shape": tuple((torch.ones(5, 3) @ torch.ones(3, 2)).shape),
+        "dot": (a @ b).item(),
+        "shape": tuple((torch.ones(5, 3) @ torch.ones(3, 2)).shape),
         "broadcast": list((torch.ones(2, 5, 4) * torch.ones(4)).shape),
         "std": round(drawn.std().item(), 2), "radians": round(math.tau / 4, 2)})
 
@@ -68,7 +69,8 @@ def test_each_wrong_answer_has_its_own_diagnosis(question):
     assert len(names) == len(question.wrong)
 
 
-@pytest.mark.parametrize("given", ["", "five", float("nan"), [1, 2, 3, 4, 5], object(), -99])
+@pytest.mark.parametrize("given", ["", "five", float("nan"), [1, 2, 3, 4, 5], object(),
+                                   -99])
 def test_any_other_answer_is_wrong_with_the_rule(given):
     for question in QUESTIONS:
         said = check_prerequisites({question.name: given}).diagnoses[question.name]

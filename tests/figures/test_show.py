@@ -16,7 +16,9 @@ ALT = "a line that rises from zero to one"
 
 def luminance(colour):
     def linear(channel):
-        return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
+        if channel <= 0.04045:
+            return channel / 12.92
+        return ((channel + 0.055) / 1.055) ** 2.4
 
     red, green, blue = map(linear, to_rgb(colour))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -73,7 +75,8 @@ def test_text_and_lines_stand_out_from_the_paper():
 
 
 def test_series_differ_by_more_than_their_colour():
-    assert len(set(PALETTE)) == len(set(map(str, LINE_STYLES))) == len(set(MARKERS)) == 7
+    for series in (PALETTE, map(str, LINE_STYLES), MARKERS):
+        assert len(set(series)) == 7
 
 
 def test_the_same_picture_has_the_same_bytes():

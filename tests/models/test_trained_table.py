@@ -1,4 +1,4 @@
-"""The trained table: its shape, its neighbours, and what happens without the package."""
+"""The trained table: its shape, its neighbours, and a missing package."""
 
 import importlib.util
 import logging
