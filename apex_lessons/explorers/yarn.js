@@ -470,6 +470,7 @@ const regimesLaboratory = (() => {
       const ramp = method === "yarn" ? s.ramp : OTHER_RAMP[s.ramp];
       return withTemperature(yarn.ntkByParts(width, { ...s, ramp }).inv_freq, s.factor, s.temperature);
     }
+    if (!(method in NAMES)) throw new RangeError(`No method is called ${method}: choose one.`);
     const { inv_freq } = {
       none: () => ({ inv_freq: rope.inverseFrequencies(width, s.base) }),
       linear: () => yarn.positionInterpolation(width, s),
@@ -757,9 +758,8 @@ const regimesLaboratory = (() => {
 
   /** The sliders of a pasted file show what the file says. */
   function shown(settings) {
-    if (problem(settings) !== null) return {};
+    if (settings.config.trim() === "" || problem(settings) !== null) return {};
     const { file, used } = sides(settings);
-    if (!file) return {};
     const method = { default: "none", longrope: settings.method }[file.name] ?? file.name;
     return { ...used, method, other: settings.other };
   }
