@@ -15,6 +15,9 @@ from torch.utils.weak import WeakTensorKeyDictionary
 UNSUPPORTED = {torch.float64, torch.complex64, torch.complex128}
 MOVES = {"to", "cpu", "mps", "cuda"}
 LEAVES = {"cpu", "item", "tolist", "numpy", "__int__", "__bool__", "__float__"}
+# Where a tensor says it is: x.device, x.is_cpu and so on.
+PLACES = {torch.Tensor.device: None}
+PLACES |= {getattr(torch.Tensor, f"is_{kind}"): kind for kind in ("cpu", "mps", "cuda", "meta")}
 
 
 class PretendDevice(TorchFunctionMode):
@@ -52,8 +55,9 @@ class PretendDevice(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         if name == "__get__":
-            if func.__self__ is torch.Tensor.device and self.is_here(args[0]):
-                return self.device
+            if self.is_here(args[0]) and func.__self__ in PLACES:
+                kind = PLACES[func.__self__]
+                return self.device if kind is None else kind == self.device.type
             out = func(*args, **kwargs)
             return self.mark(out) if self.is_here(args[0]) else out
         if name == "__set__":

@@ -206,6 +206,7 @@ def test_the_pretended_device_catches_what_it_is_for():
     with PretendDevice("mps"):
         x = torch.ones(2, 2).to("mps")
         assert x.device.type == "mps" and (x * 2).device.type == "mps"
+        assert x.is_mps and not x.is_cpu and torch.ones(1).is_cpu
         assert x.cpu().device.type == "cpu" and x.cpu().double().dtype == torch.float64
         with pytest.raises(AssertionError, match="float64"):
             x.double()
@@ -217,13 +218,13 @@ def test_the_pretended_device_catches_what_it_is_for():
 
 @pytest.mark.parametrize("dtype", HALVES_AND_SINGLE)
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("width", [8, 32, 64])
 @pytest.mark.parametrize("kwargs", [{}, {"offset": 70}, {"offset": 2**21},
                                     {"positions": torch.arange(3, 8)},
                                     {"positions": torch.arange(10).view(2, 5)}], ids=str)
 def test_rotation_where_float64_and_complex_do_not_exist(dtype, layout, width, kwargs):
-    x = oracles.normal(2, 4, 5, 8, dtype=dtype)
-    module = RotaryEmbedding(8, layout=layout, rotary_dim=width, scaling=yarn(width, **TRAINED))
+    x = oracles.normal(2, 4, 5, 64, dtype=dtype)  # as wide as the fast paths need
+    module = RotaryEmbedding(64, layout=layout, rotary_dim=width, scaling=yarn(width, **TRAINED))
     exact_positions = kwargs.get("positions", torch.arange(5) + kwargs.get("offset", 0))
     exact = oracles.rotate(x, exact_positions, module.inv_freq, layout,
                            module.attention_factor)

@@ -410,12 +410,12 @@ def test_fault_29_the_table_lies_where_q_lies():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_fault_30_float64_and_complex_stay_on_the_cpu(layout, dtype):
-    x = oracles.normal(1, 2, 5, 8, dtype=dtype)
+    x = oracles.normal(1, 2, 5, 64, dtype=dtype)
     with PretendDevice("mps") as pretend:  # float64 or complex there raises
         there = x.to("mps")
-        scaling = yarn(8, base=1e4, factor=4, trained_length=4096)
-        module = RotaryEmbedding(8, scaling=scaling, layout=layout)
+        scaling = yarn(64, base=1e4, factor=4, trained_length=4096)
+        module = RotaryEmbedding(64, scaling=scaling, layout=layout)
         module(there, there, torch.arange(5).to("mps"))
         module(there, there, offset=2**21)
-        rms_norm(there, torch.ones(8, dtype=dtype).to("mps"))
+        rms_norm(there, torch.ones(64, dtype=dtype).to("mps"))
     assert pretend.made > 0

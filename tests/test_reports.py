@@ -536,8 +536,8 @@ def test_ROPE_24_no_smallest_width_is_forced(size):
 @pytest.mark.parametrize("layout", ["interleaved", "half"])
 def test_ROPE_25_no_float64_and_no_complex_tensor_on_mps(dtype, layout):
     from tests.pretend_device import PretendDevice
-    x = oracles.normal(1, 2, 5, 8, dtype=dtype)
-    module = RotaryEmbedding(8, layout=layout)
+    x = oracles.normal(1, 2, 5, 64, dtype=dtype)
+    module = RotaryEmbedding(64, layout=layout)
     with PretendDevice("mps") as pretend:  # raises when one is made there
         there = x.to("mps")
         module(there, there)

@@ -145,6 +145,14 @@ def test_tables_of_each_dtype_are_rounded_once(dtype):
                                                                     atol=1e-10)
 
 
+def test_positions_that_float32_cannot_tell_apart():
+    positions = [2**24, 2**24 + 1]
+    cos, _ = rotary_tables(torch.tensor(positions), inverse_frequencies(8))
+    exact, _ = oracles.exact_tables(positions, 8, 1e4)
+    assert (cos.double() - exact).abs().max() <= 6e-8
+    assert cos[0, 0] != cos[1, 0]
+
+
 def test_tables_carry_the_attention_factor():
     positions, inv_freq = torch.arange(7), inverse_frequencies(8)
     plain = rotary_tables(positions, inv_freq, dtype=torch.float64)
@@ -163,8 +171,8 @@ def test_tables_of_batched_positions_are_those_of_each_row():
         assert torch.equal(cos[row], want_cos) and torch.equal(sin[row], want_sin)
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8,
-                                   torch.int8])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8,
+                                   torch.uint8, torch.uint16, torch.uint32, torch.uint64])
 def test_any_integer_dtype_counts_the_same(dtype):
     positions, inv_freq = torch.arange(100), inverse_frequencies(8)
     for one, other in zip(rotary_tables(positions, inv_freq),
@@ -265,9 +273,9 @@ def test_lengths_and_empty_input(layout, seq, batch):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_input_is_not_written_to(layout):
     for dtype in DTYPES:
-        x = oracles.normal(1, 2, 5, 8, dtype=dtype)
+        x = oracles.normal(1, 2, 5, 64, dtype=dtype)
         before = x.clone()
-        module = RotaryEmbedding(8, layout=layout)
+        module = RotaryEmbedding(64, layout=layout)
         y, _ = module(x, x)
         assert torch.equal(x, before)
         assert y.data_ptr() != x.data_ptr()
@@ -296,12 +304,12 @@ MEMORIES = list(memories(torch.zeros(1, 1, 1, 2)))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("rotary_dim", [8, 16])
+@pytest.mark.parametrize("rotary_dim", [16, 32, 64])
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_memory_layout_does_not_change_the_result(layout, rotary_dim, memory, dtype):
-    x = oracles.normal(2, 3, 5, 16, dtype=dtype)
-    module = RotaryEmbedding(16, layout=layout, rotary_dim=rotary_dim)
+    x = oracles.normal(2, 3, 5, 64, dtype=dtype)
+    module = RotaryEmbedding(64, layout=layout, rotary_dim=rotary_dim)
     exact = oracles.rotate(x, range(5), module.inv_freq, layout)
     held = memories(x)[memory]
     assert torch.equal(held, x)
@@ -315,43 +323,48 @@ def test_memory_layout_does_not_change_the_result(layout, rotary_dim, memory, dt
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_expanded_input(layout):
     """Key heads repeated by expand share memory: writing in place would turn them twice."""
-    k = oracles.normal(1, 1, 5, 8)
-    module = RotaryEmbedding(8, layout=layout)
-    shared, _ = module(k.expand(2, 4, 5, 8), k)
-    own, _ = module(k.expand(2, 4, 5, 8).contiguous(), k)
+    k = oracles.normal(1, 1, 5, 64)
+    module = RotaryEmbedding(64, layout=layout)
+    shared, _ = module(k.expand(2, 4, 5, 64), k)
+    own, _ = module(k.expand(2, 4, 5, 64).contiguous(), k)
     torch.testing.assert_close(shared, own, rtol=0, atol=2e-7)
 
 
 # --- gradients -------------------------------------------------------------------------
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("width", [4, 6])
-@pytest.mark.parametrize("batched", [False, True])
-def test_gradcheck(layout, width, batched):
-    x = oracles.normal(2, 2, 3, 6, dtype=torch.float64).requires_grad_()
-    positions = torch.tensor([[0, 1, 2], [7, 8, 9]]) if batched else torch.arange(5, 8)
+@pytest.mark.parametrize("shape, width, batched", [
+    ((2, 2, 3, 6), 4, True), ((2, 2, 3, 6), 6, False), ((1, 1, 2, 32), 32, False),
+])
+def test_gradcheck(layout, shape, width, batched):
+    x = oracles.normal(*shape, dtype=torch.float64).requires_grad_()
+    positions = torch.arange(5, 5 + shape[2])
+    if batched:
+        positions = torch.stack([positions, positions * 3])
     cos, sin = rotary_tables(positions, inverse_frequencies(width), dtype=torch.float64)
 
     def turned(x):
         return apply_rotary(x, cos, sin, layout=layout)
 
-    assert gradcheck(turned, (x,), check_forward_ad=False)
+    assert gradcheck(turned, (x,))
     assert gradgradcheck(turned, (x,))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_gradcheck_of_strided_memory(layout):
-    base = oracles.normal(1, 3, 2, 8, dtype=torch.float64).requires_grad_()
-    cos, sin = rotary_tables(torch.arange(3), inverse_frequencies(8), dtype=torch.float64)
+@pytest.mark.parametrize("width", [6, 32])
+def test_gradcheck_of_strided_memory(layout, width):
+    base = oracles.normal(1, 2, 2, width, dtype=torch.float64).requires_grad_()
+    cos, sin = rotary_tables(torch.arange(2), inverse_frequencies(width), dtype=torch.float64)
     assert gradcheck(lambda b: apply_rotary(b.transpose(1, 2), cos, sin, layout=layout),
                      (base,))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_forward_mode_gradients(layout):
-    x = oracles.normal(1, 2, 3, 4, dtype=torch.float64)
-    tangent = oracles.normal(1, 2, 3, 4, seed=1, dtype=torch.float64)
-    cos, sin = rotary_tables(torch.arange(3), inverse_frequencies(4), dtype=torch.float64)
+@pytest.mark.parametrize("width", [4, 32])
+def test_forward_mode_gradients(layout, width):
+    x = oracles.normal(1, 2, 3, width, dtype=torch.float64)
+    tangent = oracles.normal(1, 2, 3, width, seed=1, dtype=torch.float64)
+    cos, sin = rotary_tables(torch.arange(3), inverse_frequencies(width), dtype=torch.float64)
 
     def turned(x):
         return apply_rotary(x, cos, sin, layout=layout)
@@ -371,9 +384,10 @@ def test_gradients_with_respect_to_the_tables(layout):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_same_values_with_and_without_gradients(layout, dtype):
-    x = oracles.normal(2, 3, 17, 8, dtype=dtype)
-    module = RotaryEmbedding(8, layout=layout)
+@pytest.mark.parametrize("head_dim", [8, 64])
+def test_same_values_with_and_without_gradients(layout, dtype, head_dim):
+    x = oracles.normal(2, 3, 17, head_dim, dtype=dtype)
+    module = RotaryEmbedding(head_dim, layout=layout)
     plain, _ = module(x, x)
     leaf = x.clone().requires_grad_()
     tracked, _ = module(leaf, x)
@@ -387,9 +401,9 @@ def test_same_values_with_and_without_gradients(layout, dtype):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_gradient_is_the_rotation_back(layout, dtype):
-    x = oracles.normal(1, 2, 5, 8, dtype=dtype).requires_grad_()
-    module = RotaryEmbedding(8, layout=layout)
-    grad = oracles.normal(1, 2, 5, 8, seed=1, dtype=dtype)
+    x = oracles.normal(1, 2, 5, 64, dtype=dtype).requires_grad_()
+    module = RotaryEmbedding(64, layout=layout)
+    grad = oracles.normal(1, 2, 5, 64, seed=1, dtype=dtype)
     module(x, x)[0].backward(grad)
     want = oracles.rotate(grad, [-p for p in range(5)], module.inv_freq, layout)
     assert x.grad.dtype == dtype
@@ -420,6 +434,26 @@ def test_step_by_step_equals_the_full_pass_exactly(layout, dtype, dims):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("head_dim", [80, 128])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_steps_are_exact_however_many_threads_share_the_full_pass(layout, head_dim, threads):
+    """Work is split between threads from 32,768 numbers on, and a split can move a rounding."""
+    x = oracles.normal(2, 7, 131, head_dim)
+    module, before = RotaryEmbedding(head_dim, layout=layout), torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        full, _ = module(x, x)
+        for at in (0, 1, 65, 130):
+            step = x[:, :, at : at + 1]
+            assert torch.equal(module(step, step, offset=at)[0], full[:, :, at : at + 1])
+        assert torch.equal(module(x[1:], x[1:])[0], full[1:])
+        by_token = x.transpose(1, 2).contiguous().transpose(1, 2)
+        assert torch.equal(module(by_token, by_token)[0], full)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_prompt_then_chunks_equals_the_full_pass_exactly(layout):
     q = oracles.normal(1, 2, 40, 16)
     module = RotaryEmbedding(16, layout=layout)
@@ -433,11 +467,12 @@ def test_prompt_then_chunks_equals_the_full_pass_exactly(layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_left_padding_equals_the_prompt_alone(layout):
-    prompt = oracles.normal(1, 2, 3, 8)
-    padded = torch.cat([oracles.normal(1, 2, 2, 8, seed=1), prompt], dim=2)
-    other = oracles.normal(1, 2, 5, 8, seed=2)
-    module = RotaryEmbedding(8, layout=layout)
+@pytest.mark.parametrize("head_dim", [8, 64])
+def test_left_padding_equals_the_prompt_alone(layout, head_dim):
+    prompt = oracles.normal(1, 2, 3, head_dim)
+    padded = torch.cat([oracles.normal(1, 2, 2, head_dim, seed=1), prompt], dim=2)
+    other = oracles.normal(1, 2, 5, head_dim, seed=2)
+    module = RotaryEmbedding(head_dim, layout=layout)
     positions = torch.tensor([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
     batch = torch.cat([padded, other])
     turned, _ = module(batch, batch, positions)
@@ -446,10 +481,11 @@ def test_left_padding_equals_the_prompt_alone(layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_packed_sequences_equal_each_alone(layout):
-    first, second = oracles.normal(1, 2, 4, 8), oracles.normal(1, 2, 3, 8, seed=1)
+@pytest.mark.parametrize("head_dim", [8, 64])
+def test_packed_sequences_equal_each_alone(layout, head_dim):
+    first, second = oracles.normal(1, 2, 4, head_dim), oracles.normal(1, 2, 3, head_dim, seed=1)
     packed = torch.cat([first, second], dim=2)
-    module = RotaryEmbedding(8, layout=layout)
+    module = RotaryEmbedding(head_dim, layout=layout)
     turned, _ = module(packed, packed, torch.tensor([0, 1, 2, 3, 0, 1, 2]))
     assert torch.equal(turned[:, :, :4], module(first, first)[0])
     assert torch.equal(turned[:, :, 4:], module(second, second)[0])
@@ -556,9 +592,10 @@ def test_function_transforms_do_not_spoil_the_tables(transform):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_vmap_and_grad_of_apply_rotary(layout):
-    x = oracles.normal(4, 2, 5, 8, dtype=torch.float64)
-    cos, sin = rotary_tables(torch.arange(5), inverse_frequencies(8), dtype=torch.float64)
+@pytest.mark.parametrize("head_dim", [8, 64])
+def test_vmap_and_grad_of_apply_rotary(layout, head_dim):
+    x = oracles.normal(4, 2, 5, head_dim, dtype=torch.float64)
+    cos, sin = rotary_tables(torch.arange(5), inverse_frequencies(head_dim), dtype=torch.float64)
 
     def turned(row):
         return apply_rotary(row[None], cos, sin, layout=layout)[0]
@@ -636,6 +673,12 @@ def test_copies_are_right_and_independent(copier):
     assert twin.attention_factor == module.attention_factor
     twin(x.bfloat16(), x.bfloat16(), offset=5000)
     assert torch.equal(module(x, x)[0], want)
+
+
+def test_a_pickle_holds_the_settings_not_the_tables():
+    module, x = RotaryEmbedding(64), oracles.normal(1, 1, 4000, 64)
+    module(x, x)
+    assert len(pickle.dumps(module)) < 20_000  # the tables alone are a megabyte
 
 
 def test_torch_save_round_trip():
