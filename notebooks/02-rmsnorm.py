@@ -922,7 +922,7 @@ if hasattr(F, "rms_norm"):
     programs["RMSNorm (torch)"] = lambda x, w: F.rms_norm(x, (d,), w, 1e-6)
 
 # %% tags=["machine"] reason="timings differ between machines"
-def best(run, repeats=15):
+def best(run, repeats=9):
     times = []
     for _ in range(repeats):
         start = time.perf_counter()

@@ -225,6 +225,7 @@ class NormExplorer(Explorer):
         axis.plot(self.depth, self._stream(start, self.placement, self.depth), "o",
                   color=INK, ms=7)
         axis.set(yscale="log", xlabel="block")
+        axis.minorticks_off()
         axis.set_title("RMS of the stream", fontsize=10, color=INK, loc="left")
         axis.legend(frameon=False, fontsize=8)
 

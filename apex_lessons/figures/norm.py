@@ -225,6 +225,7 @@ def epsilon_curve() -> Figure:
                   color=colour, markersize=8)
     axis.set(xscale="log", yscale="log", xlabel="RMS of the input", ylim=(1e-4, 2),
              ylabel="RMS of the output")
+    axis.minorticks_off()  # they are slow to lay out and say nothing here
     axis.axhline(1, color=INK, linewidth=0.8, linestyle=":")
     axis.legend(title="epsilon; the mark is where the curve bends", fontsize=9,
                 title_fontsize=9, loc="lower right")
@@ -283,6 +284,7 @@ def half_precision() -> Figure:
                       linestyle=LINE_STYLES[number], linewidth=(5, 2, 2)[number])
         axis.set(xscale="log", ylim=(-0.05, 1.5), xlabel="size of the input",
                  title=f"eps {eps:g}")
+        axis.minorticks_off()
     axes[0].set_ylabel("output (the formula says the blue band)")
     axes[0].axvline(256, color=INK, linewidth=1, linestyle=":")
     axes[0].annotate("256", (256, 1.25), xytext=(4, 0), textcoords="offset points",
@@ -600,6 +602,7 @@ def depth(layers: int = 72) -> Figure:
     axes[1].set(yscale="log", ylabel="RMS", title="the gradient, backward")
     for axis in axes:
         axis.set_xlabel("block")
+        axis.minorticks_off()
     axes[0].legend(fontsize=9, loc="upper left")
     return figure
 
