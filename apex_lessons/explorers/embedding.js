@@ -5,7 +5,7 @@ const embeddingScale = (() => {
   const { initialSizes, initialStatistics, normalisedRms } = formulas.embedding;
   const LOW = 64;
   const HIGH = 8192;
-  const WIDTHS = geometric(LOW, HIGH, 43);
+  const WIDTHS = geometric(LOW, HIGH, 43).map(Math.round);
   const INITS = [
     { key: "small", name: "std 0.02", init: "fixed", init_std: 0.02, colour: 1, dash: 1 },
     { key: "one", name: "std 1", init: "fixed", init_std: 1, colour: 2, dash: 2 },
@@ -13,25 +13,29 @@ const embeddingScale = (() => {
   ];
   const widthAxis = { label: "width d", symbol: "d", scale: "log", base: 2, low: LOW, high: HIGH };
 
+  /** The widths that are drawn, with the one that is set among them. */
+  const widthsWith = (d_model) => WIDTHS.includes(d_model) ? WIDTHS
+    : [...WIDTHS, d_model].sort((a, b) => a - b);
+
   /** One of the sizes at every width, all else as set. */
   function byWidth(settings, name) {
     const at = { ...settings };
-    return WIDTHS.map((d_model) => { at.d_model = d_model; return initialSizes(at)[name]; });
+    const size = (d_model) => { at.d_model = d_model; return initialSizes(at)[name]; };
+    const x = widthsWith(settings.d_model);
+    return { x, y: x.map(size) };
   }
 
   function stream(settings, facts) {
     const { d_model, init, init_std, norm } = settings;
     const lines = INITS.map(({ key, name, colour, dash, ...start }) => ({ kind: "line", key, name,
-      end: name, colour, dash, x: WIDTHS,
-      y: byWidth({ ...settings, init_std: 1, ...start }, "stream_std") }));
+      end: name, colour, dash, ...byWidth({ ...settings, init_std: 1, ...start }, "stream_std") }));
     if (init === "fixed" && init_std !== 0.02 && init_std !== 1) {
       lines.push({ kind: "line", key: "yours", name: `std ${format(init_std)} (yours)`,
-        end: "yours", colour: 4, dash: 4, width: 2.5, x: WIDTHS,
-        y: byWidth(settings, "stream_std") });
+        end: "yours", colour: 4, dash: 4, width: 2.5, ...byWidth(settings, "stream_std") });
     }
     if (norm) {
       lines.push({ kind: "line", key: "norm", name: "yours, after the norm", end: "after norm",
-        colour: "ink", dash: 6, width: 1.5, x: WIDTHS, y: byWidth(settings, "hidden_std") });
+        colour: "ink", dash: 6, width: 1.5, ...byWidth(settings, "hidden_std") });
     }
     const marks = [...lines];
     if (norm) {
@@ -52,11 +56,11 @@ const embeddingScale = (() => {
     const marks = [];
     if (tied) {
       marks.push({ kind: "line", key: "own", name: "the token's own logit", end: "own token",
-        colour: 2, dash: 1, width: 2.5, x: WIDTHS, y: byWidth(settings, "own_token_logit") });
+        colour: 2, dash: 1, width: 2.5, ...byWidth(settings, "own_token_logit") });
     }
     marks.push({ kind: "line", key: "others", name: "std of the other logits", end: "others (std)",
-      colour: 1, dash: 2, x: WIDTHS, y: byWidth(settings, "other_logit_std") },
-    { kind: "line", key: "uniform", name: "ln V: own token at even odds", end: "ln V",
+      colour: 1, dash: 2, ...byWidth(settings, "other_logit_std") },
+    { kind: "line", key: "uniform", name: "ln V: above it the own token wins", end: "ln V",
       colour: "ink", dash: 4, x: WIDTHS, y: WIDTHS.map(() => facts.log_vocab) });
     const [low, high] = decades(marks.flatMap((line) => line.y), 0.1, 1000);
     if (tied) {

@@ -80,7 +80,7 @@ def expected_log_sum(spread: float, count: int,
     below = torch.exp(-rates_down).sum().item()
     mean = start + step * (above - below - 0.5) - EULER_GAMMA
     share = (weights_down @ torch.exp(-rates_down) + weights_up @ torch.exp(-rates_up))
-    return mean, step * share.item()
+    return mean, min(1.0, step * share.item())
 
 
 def _march(first: int, step: float, start: float, spread: float, count: int,

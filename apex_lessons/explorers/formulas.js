@@ -88,7 +88,7 @@ const formulas = (() => {
       if (rate < 1e-17) break;
     }
     const mean = start + step * (above - below - 0.5) - EULER_GAMMA;
-    return { mean, share: alone ? 0 : step * share };
+    return { mean, share: alone ? 0 : Math.min(1, step * share) };
   }
 
   /** Sizes of stream and logits of an untrained model whose blocks add nothing. */

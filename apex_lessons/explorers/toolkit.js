@@ -54,8 +54,13 @@ const toolkit = (() => {
     return sign + String(Number(size.toPrecision(digits)));
   }
 
-  const percent = (share) => share > 0 && share < 1e-4 ? `${format(100 * share, 2)}%`
-    : `${Number((100 * share).toPrecision(share < 0.1 ? 2 : 3))}%`;
+  /** 14.3%, 99.97%, over 99.9999%: rounded, but never up to certainty. */
+  function percent(share) {
+    if (share > 0.999999 && share < 1) return "over 99.9999%";
+    if (share > 0.995 && share < 1) return `${Number((100 * share).toFixed(4))}%`;
+    if (share > 0 && share < 1e-4) return `${format(100 * share, 2)}%`;
+    return `${Number((100 * share).toPrecision(share < 0.1 ? 2 : 3))}%`;
+  }
 
   // --- elements ----------------------------------------------------------------------
 
@@ -381,7 +386,7 @@ const toolkit = (() => {
           x: middle.toFixed(1), y: bottom + 33, "text-anchor": "middle" }), name);
       }
       if (!frame.y.hidden) {
-        const ticks = axisTicks(frame.y, Math.floor((bottom - top) / 34));
+        const ticks = axisTicks(frame.y, Math.floor((bottom - top) / 32));
         for (const { value, text } of ticks) {
           const y = this.toY(value).toFixed(1);
           attributes(this.element("grid", `y${text}`, "line"),
@@ -602,7 +607,7 @@ const toolkit = (() => {
       const value = html("span", { class: "apx-number" });
       const node = html("li", {}, sample, name, value);
       this.list.append(node);
-      return { node, name, value };
+      return { node, sample, name, value };
     }
 
     read(aloud) {
@@ -616,15 +621,26 @@ const toolkit = (() => {
         say(this.where, where);
         told.push(where);
         for (const { mark, value } of this.entries.values()) {
-          const index = nearest(mark.x, at, this.toX);
-          const close = Math.abs(this.toX(mark.x[index]) - this.toX(at)) < 12;
-          const text = mark.kind === "dots" && !close ? "–" : format(mark.y[index]);
+          const text = this.valueAt(mark, at);
           say(value, text);
           told.push(`${mark.name}: ${text}`);
         }
       }
       this.drawCursor();
       if (aloud) this.tell(told.join("; "));
+    }
+
+    /** A line's value at x, on the straight piece that is drawn there; a dot's own value. */
+    valueAt(mark, x) {
+      const at = nearest(mark.x, x, this.toX);
+      const gap = this.toX(x) - this.toX(mark.x[at]);
+      if (mark.kind !== "line") return Math.abs(gap) < 12 ? format(mark.y[at]) : "–";
+      const next = mark.x.findIndex((value, i) => i !== at && Math.abs(i - at) === 1
+        && Math.sign(value - mark.x[at]) === Math.sign(x - mark.x[at]));
+      if (Math.abs(gap) < 1e-6 || next < 0) return format(mark.y[at]);
+      const share = gap / (this.toX(mark.x[next]) - this.toX(mark.x[at]));
+      const pixel = this.toY(mark.y[at]) * (1 - share) + this.toY(mark.y[next]) * share;
+      return format(inverse(this.frame.y, this.box.bottom, this.box.top)(pixel));
     }
 
     drawCursor() {
@@ -849,6 +865,22 @@ const toolkit = (() => {
     "stroke-linecap", "stroke-linejoin", "stroke-opacity", "font-family", "font-size",
     "font-weight", "text-anchor", "opacity", "paint-order", "font-variant-numeric"];
 
+  /** An SVG element as text, at a place, with its computed style written into it. */
+  function copyText(original, x, y) {
+    const copy = original.cloneNode(true);
+    const originals = original.querySelectorAll("*");
+    copy.querySelectorAll("*").forEach((node, i) => {
+      const style = getComputedStyle(originals[i]);
+      node.removeAttribute("class");
+      for (const name of STYLES) {
+        const value = style.getPropertyValue(name);
+        if (value) node.setAttribute(name, value);
+      }
+    });
+    copy.removeAttribute("class");
+    return new XMLSerializer().serializeToString(attributes(copy, { x, y }));
+  }
+
   /** All pictures of an explorer under each other, as one SVG that needs no style sheet. */
   function pictureText(root, plots, title) {
     const background = getComputedStyle(root).backgroundColor;
@@ -860,29 +892,16 @@ const toolkit = (() => {
       `font-family='${font.replaceAll("'", '"').replaceAll('"', "")}' font-size="${size}" ` +
       `font-weight="${weight}">${text.replaceAll("&", "&amp;").replaceAll("<", "&lt;")}</text>`;
     for (const plot of plots) {
-      const copy = plot.svg.cloneNode(true);
-      const originals = plot.svg.querySelectorAll("*");
-      copy.querySelectorAll("*").forEach((node, i) => {
-        const style = getComputedStyle(originals[i]);
-        node.removeAttribute("class");
-        for (const name of STYLES) {
-          const value = style.getPropertyValue(name);
-          if (value) node.setAttribute(name, value);
-        }
-      });
-      copy.removeAttribute("class");
-      copy.setAttribute("x", 12);
-      copy.setAttribute("y", y + 24);
-      body += label(14, y + 14, 14, 600, plot.spec.title) +
-        new XMLSerializer().serializeToString(copy);
+      body += label(14, y + 14, 14, 600, plot.spec.title) + copyText(plot.svg, 12, y + 24);
       y += plot.height + 34;
-      const key = [...plot.entries.values()].map((entry) =>
-        `${entry.mark.name}: ${entry.value.textContent}`);
-      if (key.length) {
-        for (const line of [plot.where.textContent, ...key]) {
-          body += label(14, y + 8, 12, 400, line);
-          y += 17;
-        }
+      if (plot.entries.size && plot.where.textContent) {
+        body += label(14, y + 8, 12, 400, plot.where.textContent);
+        y += 18;
+      }
+      for (const entry of plot.entries.values()) {
+        const value = entry.value.textContent ? `: ${entry.value.textContent}` : "";
+        body += copyText(entry.sample, 14, y - 2) + label(48, y + 8, 12, 400, entry.mark.name + value);
+        y += 18;
       }
       y += 14;
     }
@@ -918,6 +937,10 @@ const toolkit = (() => {
       ...plots.flatMap((plot) => plot.rows())];
     return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
   }
+
+  /** With a kernel a link cannot carry the settings: a line of Python can. */
+  const inNotebook = () => document.body.dataset.jpThemeLight !== undefined
+    || document.querySelector(".jp-Notebook, .jp-NotebookPanel") !== null;
 
   // --- an explorer -------------------------------------------------------------------------
 
@@ -999,8 +1022,7 @@ const toolkit = (() => {
     }
 
     async function copy() {
-      const lab = document.body.dataset.jpThemeLight !== undefined
-        || document.querySelector(".jp-Notebook") !== null;
+      const lab = inNotebook();
       const text = lab ? constructor(spec, settings)
         : `${location.href.split("#")[0]}#${encode(spec, settings)}`;
       try {
@@ -1094,7 +1116,7 @@ const toolkit = (() => {
     offered.hidden = true;
     const foot = html("div", { class: "apx-foot" },
       button("Reset", actions.reset, "Reset all settings"),
-      button("Copy settings", actions.copy),
+      button(inNotebook() ? "Copy as Python" : "Copy link", actions.copy),
       button("SVG", () => actions.download("svg"), "Save the picture as SVG"),
       button("PNG", () => actions.download("png"), "Save the picture as PNG"),
       button("CSV", () => actions.download("csv"), "Save the numbers as CSV"), note, offered);

