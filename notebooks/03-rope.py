@@ -118,8 +118,9 @@ show(figures.rope.clock_face(frequencies=(1.0, 0.1), positions=range(6)),
 
 # %% [markdown]
 # **What to notice.** At position 3 the hand is almost at nine o'clock: 3 radians are nearly
-# half a turn. At position 0 nothing turns. The turn goes counter-clockwise, and in radians, not in degrees: a full turn is $2\pi$. Some code turns clockwise. That works
-# just as well, if the model was trained so; against weights of the other kind it fails.
+# half a turn. At position 0 nothing turns. The turn goes counter-clockwise, and in radians,
+# not in degrees: a full turn is $2\pi$. Some code turns clockwise. That works just as well,
+# if the model was trained so; against weights of the other kind it fails.
 
 # %%
 counter_clockwise, clockwise = turn((1, 0), 1), turn((1, 0), -1)
@@ -783,9 +784,9 @@ turned, _ = rope.RotaryEmbedding(2)(one, one, offset=1)
 assert torch.equal(turned, turned[:, :1].expand_as(turned))  # all heads turn, not head 0
 
 # %% [markdown]
-# **What to notice.** Rotated queries and keys are equal to the last bit. Real programs added the prompt's length twice,
-# stopped counting at the number of new tokens, or kept the table of an earlier call: each
-# breaks this equality, so test it.
+# **What to notice.** Rotated queries and keys are equal to the last bit. Real programs
+# added the prompt's length twice, stopped counting at the number of new tokens, or kept the
+# table of an earlier call: each breaks this equality, so test it.
 #
 # **Padding on the left.** A batch of prompts of different length is often padded in front.
 # Count only real tokens. Pure RoPE forgives a shift that all tokens of a prompt share; it

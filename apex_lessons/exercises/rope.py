@@ -22,6 +22,11 @@ SLACK = 64  # a few dozen roundings may add up in a right program in float32
 
 
 # -------------------------------------------------------------------------- machinery
+def wrong(name: str | None, message: str) -> Diagnosis:
+    """The answer of a check that found something."""
+    return Diagnosis("wrong", name, message)
+
+
 @dataclass(frozen=True)
 class Case:
     """One call of the learner's function: its inputs and what is right.
@@ -39,7 +44,8 @@ class Case:
 
 def case(inputs: tuple, wanted, *, tolerance=None, counts=None) -> Case:
     """A Case; the usual tolerance is what a right program in float32 may lose."""
-    tensors = tuple(t.double() for t in (wanted if isinstance(wanted, tuple) else (wanted,)))
+    parts = wanted if isinstance(wanted, tuple) else (wanted,)
+    tensors = tuple(part.double() for part in parts)
     if tolerance is None:
         tolerance = tuple(SLACK * ROUNDING * (t.abs() + 0.1 * t.abs().max())
                           for t in tensors)
@@ -62,17 +68,21 @@ def plain(result) -> Answer | Diagnosis:
                                                             torch.nn.Parameter)]
     if strange or not parts:
         kind = type(strange[0]).__name__ if strange else "empty tuple"
-        return Diagnosis("wrong", "not-a-tensor", f"A torch tensor is wanted, this is a"
-                         f" {kind}: return the tensor itself.")
+        return wrong(
+            "not-a-tensor",
+            f"A torch tensor is wanted, this is a {kind}: return the tensor itself.")
     if any(part.is_complex() for part in parts):
-        return Diagnosis("wrong", "complex-result", "The result is still complex. Go back"
-                         " to pairs of real numbers (torch.view_as_real).")
+        return wrong(
+            "complex-result",
+            "The result is still complex. Go back to pairs of real numbers"
+            " (torch.view_as_real).")
     return Answer(tuple(tuple(part.shape) for part in parts),
                   tuple(part.detach().double().flatten().tolist() for part in parts),
                   tuple(part.dtype for part in parts))
 
 
-def close(found: Answer, wanted: Case | Answer, case: Case, *, wider: float = 1) -> bool:
+def close(found: Answer, wanted: Case | Answer, case: Case, *, wider: float = 1,
+          ) -> bool:
     """Whether all numbers that count agree within the case's tolerance."""
     if isinstance(wanted, Case):
         wanted = Answer(tuple(tuple(t.shape) for t in wanted.wanted),
@@ -103,7 +113,8 @@ Finding = Callable[[list[Answer], list[Case]], Diagnosis | None]
 
 
 def check(function, cases: list[Case], mistakes: tuple[Mistake, ...], praise: str, *,
-          hint: Finding = lambda *_: None, also: Finding = lambda *_: None) -> Diagnosis:
+          hint: Finding = lambda *_: None,
+          also: Finding = lambda *_: None) -> Diagnosis:
     """Run the cases; right, or the first of: known mistake, form, property, size.
 
     ``hint`` may explain an unknown wrong answer, ``also`` may object to right numbers.
@@ -136,8 +147,8 @@ def _dtype_note(answers: list[Answer], cases: list[Case]) -> str:
         return ""
     if answers[0].dtypes[0] == given.dtype:
         return ""
-    return (f" One thing to add in a model: the input was {given.dtype} and the result is"
-            f" {answers[0].dtypes[0]}; cast it back at the end.")
+    return (f" One thing to add in a model: the input was {given.dtype} and the"
+            f" result is {answers[0].dtypes[0]}; cast it back at the end.")
 
 
 def _not_a_number(answers: list[Answer], cases) -> Diagnosis | None:
@@ -145,19 +156,20 @@ def _not_a_number(answers: list[Answer], cases) -> Diagnosis | None:
         for numbers in answer.numbers:
             bad = sum(not math.isfinite(value) for value in numbers)
             if bad:
-                return Diagnosis("wrong", "not-a-number", f"{bad} of {len(numbers)} numbers"
-                                 " are NaN or infinite. Look for a division by zero or an"
-                                 " overflow.")
+                return wrong(
+                    "not-a-number",
+                    f"{bad} of {len(numbers)} numbers are NaN or infinite. Look for a"
+                    " division by zero or an overflow.")
     return None
 
 
 def _known(mistakes, answers, cases) -> Diagnosis | None:
     for mistake in mistakes:
-        wrong = [plain(mistake.function(*(copy(value) for value in one.inputs)))
-                 for one in cases]
+        theirs = [plain(mistake.function(*(copy(value) for value in one.inputs)))
+                  for one in cases]
         if all(close(found, other, one)
-               for found, other, one in zip(answers, wrong, cases)):
-            return Diagnosis("wrong", mistake.name, mistake.explanation)
+               for found, other, one in zip(answers, theirs, cases)):
+            return wrong(mistake.name, mistake.explanation)
     return None
 
 
@@ -170,8 +182,9 @@ def _form(answers, cases) -> Diagnosis | None:
     for answer, one in zip(answers, cases):
         wanted = tuple(tuple(t.shape) for t in one.wanted)
         if answer.shapes != wanted:
-            return Diagnosis("wrong", "wrong-shape", f"The shape is {_said(answer.shapes)},"
-                             f" wanted is {_said(wanted)}.")
+            return wrong(
+                "wrong-shape",
+                f"The shape is {_said(answer.shapes)}, wanted is {_said(wanted)}.")
     return None
 
 
@@ -187,37 +200,44 @@ def _constant(answers, cases) -> Diagnosis | None:
                 differ = any(not torch.equal(a, b) for a, b in
                              zip(cases[first].wanted, cases[second].wanted))
                 if differ:
-                    return Diagnosis("wrong", "constant", "Two different inputs gave the"
-                                     " same answer. The result must be computed from the"
-                                     " inputs, and nothing kept from an earlier call.")
+                    return wrong(
+                        "constant",
+                        "Two different inputs gave the same answer. The result must"
+                        " be computed from the inputs, and nothing kept from an"
+                        " earlier call.")
     return None
 
 
 def _coarse(answers, cases) -> Diagnosis | None:
     if all(close(found, one, one, wider=2.0**12) for found, one in zip(answers, cases)):
-        return Diagnosis("wrong", "half-precision", "Right to two digits only: somewhere"
-                         " the numbers pass through bfloat16 or float16. Compute in"
-                         " float32 or float64.")
+        return wrong(
+            "half-precision",
+            "Right to two digits only: somewhere the numbers pass through bfloat16 or"
+            " float16. Compute in float32 or float64.")
     return None
 
 
 def _size(answers, cases) -> Diagnosis:
     good = [close(found, one, one) for found, one in zip(answers, cases)]
     if any(good):
-        return Diagnosis("wrong", None, f"Right for {sum(good)} of {len(good)} inputs."
-                         " Something is fixed that should follow from the inputs.")
+        return wrong(
+            None,
+            f"Right for {sum(good)} of {len(good)} inputs. Something is fixed that"
+            " should follow from the inputs.")
     gaps = [abs(a - b) for found, one in zip(answers, cases)
             for numbers, t in zip(found.numbers, one.wanted)
             for a, b in zip(numbers, t.flatten().tolist())]
-    return Diagnosis("wrong", None, "The form is right, the numbers are not: they differ by"
-                     f" up to {max(gaps):.2g}. Try the smallest case by hand.")
+    return wrong(
+        None,
+        "The form is right, the numbers are not: they differ by up to"
+        f" {max(gaps):.2g}. Try the smallest case by hand.")
 
 
 def _random(*shape: int, seed: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-# ------------------------------------------------------------ the rotation by 90 degrees
+# --------------------------------------------------------- the rotation by 90 degrees
 def _two(x: torch.Tensor, layout: str = "interleaved"):
     if layout == "interleaved":
         return x[..., 0::2], x[..., 1::2]
@@ -243,28 +263,30 @@ def _quarter_other_axis(x):
 
 _QUARTERS = (
     ("forgets-the-minus-sign", lambda x: _one(x[..., 1::2], x[..., 0::2]),
-     "You swap the two numbers of a pair but never change a sign. A swap is a mirror, not"
-     " a turn: apply it twice and you are back at x, where two quarter turns give -x."),
+     "You swap the two numbers of a pair but never change a sign. A swap is a mirror,"
+     " not a turn: apply it twice and you are back at x, where two quarter turns give"
+     " -x."),
     ("rotates-clockwise", lambda x: _one(x[..., 1::2], -x[..., 0::2]),
-     "This is the quarter turn the other way round. The minus belongs to the number that"
-     " comes to the first place of the pair."),
+     "This is the quarter turn the other way round. The minus belongs to the number"
+     " that comes to the first place of the pair."),
     ("half-layout", lambda x: _one(-x.chunk(2, -1)[1], x.chunk(2, -1)[0], "half"),
      "This is the half layout (partner half a head away), which many libraries call"
      " rotate_half. Here the partners are neighbours."),
     ("two-minus-signs", lambda x: _one(-x[..., 1::2], -x[..., 0::2]),
-     "Both numbers of a pair got a minus. One only: apply yours twice and you are back at"
-     " x, where two quarter turns give -x."),
+     "Both numbers of a pair got a minus. One only: apply yours twice and you are"
+     " back at x, where two quarter turns give -x."),
     ("does-not-swap", lambda x: _one(-x[..., 0::2], x[..., 1::2]),
-     "Each number stays in its place, only signs change. A quarter turn also swaps the two"
-     " numbers of a pair."),
+     "Each number stays in its place, only signs change. A quarter turn also swaps"
+     " the two numbers of a pair."),
     ("pairs-not-put-back", lambda x: torch.cat([-x[..., 1::2], x[..., 0::2]], -1),
-     "The numbers are right but their order is not: you took the pairs apart and then laid"
-     " the two halves end to end. Stack on a new last axis, then flatten it."),
+     "The numbers are right but their order is not: you took the pairs apart and then"
+     " laid the two halves end to end. Stack on a new last axis, then flatten it."),
     ("overwrites-before-it-reads", _quarter_overwritten,
-     "The first assignment overwrites what the second one reads: a slice is a view, not a"
-     " copy. Compute both new numbers before you store one."),
+     "The first assignment overwrites what the second one reads: a slice is a view,"
+     " not a copy. Compute both new numbers before you store one."),
     ("uses-the-wrong-axis", _quarter_other_axis,
-     "You pair along the sequence, not along the head: the pairs lie in the last axis."),
+     "You pair along the sequence, not along the head: the pairs lie in the last"
+     " axis."),
 )
 
 
@@ -295,8 +317,8 @@ def _right_frequencies(d, base):
 
 _FREQUENCIES = (
     ("missing-minus", lambda d, base: _powers(2 * _index(d) / d, base),
-     "The minus in the exponent is missing: your values rise, and every one is the inverse"
-     " of what it should be. The first pair is the fastest."),
+     "The minus in the exponent is missing: your values rise, and every one is the"
+     " inverse of what it should be. The first pair is the fastest."),
     ("counts-pairs-from-one", lambda d, base: _powers(-2 * _index(d, 1) / d, base),
      "You count the pairs from 1. The paper does, with i - 1 in the exponent; in code i"
      " starts at 0, and the first pair turns one radian a token."),
@@ -307,14 +329,15 @@ _FREQUENCIES = (
      "The exponent runs twice too fast. torch.arange(0, d, 2) already holds 2i: do not"
      " multiply it by 2 again."),
     ("reaches-the-base", lambda d, base: _powers(-_index(d) / (d // 2 - 1), base),
-     "Your last pair turns exactly 1/base radians a token: the exponent is divided by one"
-     " pair too few. It must stop one step before 1."),
+     "Your last pair turns exactly 1/base radians a token: the exponent is divided by"
+     " one pair too few. It must stop one step before 1."),
     ("one-frequency-a-number",
      lambda d, base: _right_frequencies(d, base).repeat_interleave(2),
-     "One value for each number, each twice. A frequency belongs to a pair: d/2 of them."),
+     "One value for each number, each twice. A frequency belongs to a pair: d/2 of"
+     " them."),
     ("laid-end-to-end", lambda d, base: _right_frequencies(d, base).repeat(2),
-     "The list is there twice, end to end, as some libraries keep it for the half layout."
-     " A frequency belongs to a pair: d/2 of them."),
+     "The list is there twice, end to end, as some libraries keep it for the half"
+     " layout. A frequency belongs to a pair: d/2 of them."),
     ("one-step-a-number",
      lambda d, base: _powers(-torch.arange(d, dtype=torch.float64) / d, base),
      "You made d frequencies, one for each number of the head. A frequency belongs to a"
@@ -324,8 +347,8 @@ _FREQUENCIES = (
      "These are wavelengths (tokens per turn). Wanted are radians per token: the first"
      " must be the largest."),
     ("turns-not-radians", lambda d, base: _right_frequencies(d, base) / (2 * math.pi),
-     "These are turns per token. cos and sin want radians per token: a full turn is 2 pi,"
-     " not 1."),
+     "These are turns per token. cos and sin want radians per token: a full turn is 2"
+     " pi, not 1."),
     ("times-two-pi", lambda d, base: 2 * math.pi * _right_frequencies(d, base),
      "Every value is 2 pi too large. The power itself is radians per token; 2 pi enters"
      " only when you ask for the wavelength."),
@@ -398,15 +421,15 @@ _TABLES = (
      " neighbours become one. Keep them integers until they meet the frequencies."),
     ("rounded-frequencies",
      lambda p, w: _both(_angles(p, w.bfloat16())),
-     "The frequencies went through bfloat16. Small at position 1, but the error grows with"
-     " the position until the angle is unrelated. This is what model.bfloat16() does to a"
-     " buffer."),
+     "The frequencies went through bfloat16. Small at position 1, but the error grows"
+     " with the position until the angle is unrelated. This is what model.bfloat16()"
+     " does to a buffer."),
     ("degrees", lambda p, w: _both(torch.deg2rad(_angles(p, w))),
      "Position times frequency is already in radians. You turned it from degrees into"
      " radians once more."),
     ("turns-not-radians", lambda p, w: _both(2 * math.pi * _angles(p, w)),
-     "Position times frequency is already in radians: no 2 pi belongs here. Yours brings"
-     " the first pair back to its start at every token."),
+     "Position times frequency is already in radians: no 2 pi belongs here. Yours"
+     " brings the first pair back to its start at every token."),
     ("swapped-cos-and-sin", lambda p, w: _both(_angles(p, w))[::-1],
      "The two tables are swapped. At position 0 nothing turns: there the first table"
      " must be all ones, the second all zeros."),
@@ -414,18 +437,20 @@ _TABLES = (
      "Every angle is one token too far. Scores do not notice, cached keys from another"
      " program do: use the positions as they are."),
     ("recounts-from-zero", lambda p, w: _both(_angles(torch.arange(len(p)), w)),
-     "You count the rows instead of reading the positions. Right for a whole prompt, wrong"
-     " for the next token of a decoder, which would sit at position 0 for ever."),
+     "You count the rows instead of reading the positions. Right for a whole prompt,"
+     " wrong for the next token of a decoder, which would sit at position 0 for ever."),
     ("transposed", lambda p, w: _both(_angles(p, w).T),
-     "Rows and columns are swapped: one row for each position, one column for each pair."),
+     "Rows and columns are swapped: one row for each position, one column for each"
+     " pair."),
     ("doubled-end-to-end",
      lambda p, w: _both(torch.cat([_angles(p, w)] * 2, dim=-1)),
-     "This is the table of full head width for the half layout. Here one column for each"
-     " pair is wanted: the layout is decided later, when the table is used."),
+     "This is the table of full head width for the half layout. Here one column for"
+     " each pair is wanted: the layout is decided later, when the table is used."),
     ("doubled-in-pairs",
      lambda p, w: _both(_angles(p, w).repeat_interleave(2, dim=-1)),
-     "This is the table of full head width for the interleaved layout. Here one column for"
-     " each pair is wanted: the layout is decided later, when the table is used."),
+     "This is the table of full head width for the interleaved layout. Here one"
+     " column for each pair is wanted: the layout is decided later, when the table is"
+     " used."),
     ("index-for-frequency",
      lambda p, w: _both(_angles(p, torch.arange(len(w)))),
      "The angle is position times the number of the pair. It must be position times the"
@@ -437,8 +462,8 @@ _TABLES = (
      "Position divided by frequency. A frequency is radians per token, so the angle is"
      " their product."),
     ("clockwise", lambda p, w: (_angles(p, w).cos(), -_angles(p, w).sin()),
-     "The sines have the other sign: everything turns clockwise. Fine if all programs do"
-     " it, wrong against other people's weights."),
+     "The sines have the other sign: everything turns clockwise. Fine if all programs"
+     " do it, wrong against other people's weights."),
     ("cosine-twice", lambda p, w: (_angles(p, w).cos(), _angles(p, w).cos()),
      "Both tables are cosines. The second must be sines: all zeros at position 0."),
 )
@@ -526,99 +551,105 @@ def _half_the_pairs(x, cos, sin, layout):
     return _turned(x, torch.where(keep, cos, 1.0), torch.where(keep, sin, 0.0), layout)
 
 
-def _formula(layout: str, first_new: Callable, second_new: Callable) -> Callable:
+def _pairwise(first_new: Callable, second_new: Callable) -> Callable:
     """A wrong program from two formulas in (a, b, cos, sin)."""
-    def wrong(x, cos, sin):
+    def program(x, cos, sin, layout):
         a, b = _two(x, layout)
         return _one(first_new(a, b, cos, sin), second_new(a, b, cos, sin), layout)
-    return wrong
+    return program
+
+
+_TURNS = (
+    ("{other}-layout", lambda x, c, s, layout: _turned(x, c, s, _other(layout)),
+     "This is the {other} layout. Position 0 cannot show it, there nothing"
+     " turns: try m = 1. Both layouts are right by themselves; q, k and the"
+     " weights must agree."),
+    ("rotates-clockwise", lambda x, c, s, layout: _turned(x, c, -s, layout),
+     "You rotate clockwise: the sines have the other sign. The score then depends"
+     " on n - m, which weights trained the other way do not expect."),
+    ("swapped-cos-and-sin", lambda x, c, s, layout: _turned(x, s, c, layout),
+     "cos and sin are swapped. See it at position 0, where x must not change."),
+    ("forgets-the-minus-sign", _pairwise(lambda a, b, cos, sin: a * cos + b * sin,
+                                         lambda a, b, cos, sin: a * sin + b * cos),
+     "The minus is missing in the first number of each pair: this is no rotation."
+     " Look at the norm of the result, it must stay as it was."),
+    ("two-minus-signs", _pairwise(lambda a, b, cos, sin: a * cos - b * sin,
+                                  lambda a, b, cos, sin: b * cos - a * sin),
+     "Both numbers of a pair got a minus; one must have a plus. Look at the norm:"
+     " it must stay as it was."),
+    ("forgets-the-sine-term", _pairwise(lambda a, b, cos, sin: a * cos,
+                                        lambda a, b, cos, sin: b * cos),
+     "Only x * cos: the half with sin is missing, so the vector shrinks where it"
+     " should turn."),
+    ("does-not-swap", _pairwise(lambda a, b, cos, sin: a * cos - a * sin,
+                                lambda a, b, cos, sin: b * cos + b * sin),
+     "Each number meets itself in the sine term. It must meet its partner."),
+    ("mixed-table-and-turn", _wide_table_mixed,
+     "The tables are repeated for the {layout} layout, but the swap is that of the"
+     " {other} layout. That is no rotation in either: the norm changes."),
+    ("mixed-turn-and-table", _quarter_mixed,
+     "The swap is that of the {layout} layout, but the tables are repeated for the"
+     " {other} layout. That is no rotation in either: the norm changes."),
+    ("reads-what-it-just-wrote", _stored_too_early,
+     "The second number of a pair is computed from the new first number. Keep the"
+     " old one until both are done."),
+    ("head-axis-for-sequence-axis", _heads_as_sequence,
+     "The table was laid along the heads: every head got one angle and all"
+     " positions the same. In [batch, heads, seq, head_dim] positions run along"
+     " axis 2."),
+    ("mirrored-pairs", _mirrored,
+     "You pair the first number with the last, the second with the last but one."
+     " In the {layout} layout the partner is {partner}."),
+    ("only-the-first-head", _only_head_zero,
+     "Only head 0 is rotated. All heads of one token have the same position."),
+    ("half-of-the-pairs", _half_the_pairs,
+     "Only the first half of the pairs turns. That is partial rotary; here the"
+     " tables have a column for every pair."),
+    ("ignores-the-position", lambda x, c, s, layout: x,
+     "The result is x itself at every position. That is right for V, which is never"
+     " rotated; q and k must turn."),
+    ("one-row-for-all", lambda x, c, s, layout: _turned(x, c[-1], s[-1], layout),
+     "All positions got the last row of the table. Each position has its own row."),
+    ("first-row-for-all", lambda x, c, s, layout: _turned(x, c[0], s[0], layout),
+     "All positions got the first row of the table. Each position has its own"
+     " row."),
+    ("one-frequency-for-all-pairs",
+     lambda x, c, s, layout: _turned(x, c[:, :1], s[:, :1], layout),
+     "All pairs turn like pair 0. Each pair has its own column of the table."),
+    ("slowest-pair-first",
+     lambda x, c, s, layout: _turned(x, c.flip(1), s.flip(1), layout),
+     "The columns are used from the last to the first: pair 0 must be the"
+     " fastest."),
+    ("sequence-backwards",
+     lambda x, c, s, layout: _turned(x, c.flip(0), s.flip(0), layout),
+     "The rows are used from the last to the first: row m belongs to position m."),
+    ("one-position-late",
+     lambda x, c, s, layout: _turned(x, c.roll(1, 0), s.roll(1, 0), layout),
+     "Each position uses the row before its own, and the first the last."),
+    ("rotates-twice",
+     lambda x, c, s, layout: _turned(_turned(x, c, s, layout), c, s, layout),
+     "Everything is rotated twice, by double the angle. Is the function called in"
+     " two places?"),
+    ("adds-instead-of-turning",
+     lambda x, c, s, layout: x + _one(c, s, layout),
+     "You add the table to x, as the sinusoids of 2017 did. A rotation multiplies:"
+     " the norm must stay as it was."),
+    ("changes-its-input", _in_place,
+     "Your function writes into the tensor it was given. In a model that spoils the"
+     " residual stream of the caller: make a new tensor."),
+    ("half-precision",
+     lambda x, c, s, layout: _turned(x.bfloat16(), c.bfloat16(), s.bfloat16(), layout),
+     "The formula is right, but the numbers went through bfloat16. Compute in"
+     " float32 and cast once, at the end."),
+)
 
 
 def _rotations(layout: str) -> tuple:
     """The wrong programs of check_apply_rotary for one layout."""
-    turned, formula = partial(_turned, layout=layout), partial(_formula, layout)
-    other = _other(layout)
-    in_layout = {name: partial(program, layout=layout) for name, program in (
-        ("wide", _wide_table_mixed), ("quarter", _quarter_mixed),
-        ("early", _stored_too_early), ("heads", _heads_as_sequence),
-        ("mirrored", _mirrored), ("in place", _in_place), ("head zero", _only_head_zero),
-        ("half the pairs", _half_the_pairs))}
-    return (
-        (f"{other}-layout", partial(_turned, layout=other),
-         f"This is the {other} layout. Position 0 cannot show it, there nothing turns: try"
-         " m = 1. Both layouts are right by themselves; q, k and the weights must agree."),
-        ("rotates-clockwise", lambda x, cos, sin: turned(x, cos, -sin),
-         "You rotate clockwise: the sines have the other sign. The score then depends on"
-         " n - m, which weights trained the other way do not expect."),
-        ("swapped-cos-and-sin", lambda x, cos, sin: turned(x, sin, cos),
-         "cos and sin are swapped. See it at position 0, where x must not change."),
-        ("forgets-the-minus-sign", formula(lambda a, b, cos, sin: a * cos + b * sin,
-                                           lambda a, b, cos, sin: a * sin + b * cos),
-         "The minus is missing in the first number of each pair: this is no rotation. Look"
-         " at the norm of the result, it must stay as it was."),
-        ("two-minus-signs", formula(lambda a, b, cos, sin: a * cos - b * sin,
-                                    lambda a, b, cos, sin: b * cos - a * sin),
-         "Both numbers of a pair got a minus; one must have a plus. Look at the norm: it"
-         " must stay as it was."),
-        ("forgets-the-sine-term", formula(lambda a, b, cos, sin: a * cos,
-                                          lambda a, b, cos, sin: b * cos),
-         "Only x * cos: the half with sin is missing, so the vector shrinks where it"
-         " should turn."),
-        ("does-not-swap", formula(lambda a, b, cos, sin: a * cos - a * sin,
-                                  lambda a, b, cos, sin: b * cos + b * sin),
-         "Each number meets itself in the sine term. It must meet its partner."),
-        ("mixed-table-and-turn", in_layout["wide"],
-         f"The tables are repeated for the {layout} layout, but the swap is that of the"
-         f" {other} layout. That is no rotation in either: the norm changes."),
-        ("mixed-turn-and-table", in_layout["quarter"],
-         f"The swap is that of the {layout} layout, but the tables are repeated for the"
-         f" {other} layout. That is no rotation in either: the norm changes."),
-        ("reads-what-it-just-wrote", in_layout["early"],
-         "The second number of a pair is computed from the new first number. Keep the old"
-         " one until both are done."),
-        ("head-axis-for-sequence-axis", in_layout["heads"],
-         "The table was laid along the heads: every head got one angle and all positions"
-         " the same. In [batch, heads, seq, head_dim] positions run along axis 2."),
-        ("mirrored-pairs", in_layout["mirrored"],
-         "You pair the first number with the last, the second with the last but one."
-         f" In the {layout} layout the partner is "
-         + ("the neighbour." if layout == "interleaved" else "half a head away.")),
-        ("only-the-first-head", in_layout["head zero"],
-         "Only head 0 is rotated. All heads of one token have the same position."),
-        ("half-of-the-pairs", in_layout["half the pairs"],
-         "Only the first half of the pairs turns. That is partial rotary; here the tables"
-         " have a column for every pair."),
-        ("ignores-the-position", lambda x, cos, sin: x,
-         "The result is x itself at every position. That is right for V, which is never"
-         " rotated; q and k must turn."),
-        ("one-row-for-all", lambda x, cos, sin: turned(x, cos[-1], sin[-1]),
-         "All positions got the last row of the table. Each position has its own row."),
-        ("first-row-for-all", lambda x, cos, sin: turned(x, cos[0], sin[0]),
-         "All positions got the first row of the table. Each position has its own row."),
-        ("one-frequency-for-all-pairs",
-         lambda x, cos, sin: turned(x, cos[:, :1], sin[:, :1]),
-         "All pairs turn like pair 0. Each pair has its own column of the table."),
-        ("slowest-pair-first", lambda x, cos, sin: turned(x, cos.flip(1), sin.flip(1)),
-         "The columns are used from the last to the first: pair 0 must be the fastest."),
-        ("sequence-backwards", lambda x, cos, sin: turned(x, cos.flip(0), sin.flip(0)),
-         "The rows are used from the last to the first: row m belongs to position m."),
-        ("one-position-late", lambda x, cos, sin: turned(x, cos.roll(1, 0), sin.roll(1, 0)),
-         "Each position uses the row before its own, and the first the last."),
-        ("rotates-twice", lambda x, cos, sin: turned(turned(x, cos, sin), cos, sin),
-         "Everything is rotated twice, by double the angle. Is the function called in two"
-         " places?"),
-        ("adds-instead-of-turning",
-         lambda x, cos, sin: x + _one(cos, sin, layout),
-         "You add the table to x, as the sinusoids of 2017 did. A rotation multiplies:"
-         " the norm must stay as it was."),
-        ("changes-its-input", in_layout["in place"],
-         "Your function writes into the tensor it was given. In a model that spoils the"
-         " residual stream of the caller: make a new tensor."),
-        ("half-precision", lambda x, cos, sin: turned(x.bfloat16(), cos.bfloat16(),
-                                                      sin.bfloat16()),
-         "The formula is right, but the numbers went through bfloat16. Compute in float32"
-         " and cast once, at the end."),
-    )
+    partner = {"interleaved": "the neighbour", "half": "half a head away"}[layout]
+    words = {"layout": layout, "other": _other(layout), "partner": partner}
+    return tuple((name.format(**words), partial(program, layout=layout),
+                  explanation.format(**words)) for name, program, explanation in _TURNS)
 
 
 def _rotation_hint(answers: list[Answer], cases: list[Case]) -> Diagnosis | None:
@@ -626,12 +657,16 @@ def _rotation_hint(answers: list[Answer], cases: list[Case]) -> Diagnosis | None
     given, found = cases[0].inputs[0], answers[0].numbers[0]
     result = torch.tensor(found, dtype=torch.float64).view(given.shape)
     if (result[..., 0, :] - given[..., 0, :]).abs().max() > 1e-4:
-        return Diagnosis("wrong", "moves-position-zero", "Position 0 changed. There cos is"
-                         " 1 and sin is 0, so x must come back as it was.")
+        return wrong(
+            "moves-position-zero",
+            "Position 0 changed. There cos is 1 and sin is 0, so x must come back as"
+            " it was.")
     norms = (result.norm(dim=-1) - given.double().norm(dim=-1)).abs().max()
     if norms > 1e-4:
-        return Diagnosis("wrong", "changes-the-norm", "The length of the vectors changes"
-                         f" by up to {norms:.2g}: this is not a rotation.")
+        return wrong(
+            "changes-the-norm",
+            f"The length of the vectors changes by up to {norms:.2g}: this is not a"
+            " rotation.")
     return None
 
 
@@ -654,7 +689,8 @@ def check_apply_rotary(f, *, layout: str = "interleaved") -> Diagnosis:
         wanted = _turned(x.double(), cos.double(), sin.double(), layout)
         cases.append(case((x, cos, sin), wanted))
     return check(f, cases, _mistakes("check_apply_rotary", _rotations(layout)),
-                 f"A rotation in the {layout} layout: position 0 stays, norms are kept.",
+                 f"A rotation in the {layout} layout: position 0 stays, norms are"
+                 " kept.",
                  hint=_rotation_hint)
 
 
@@ -678,9 +714,9 @@ def _partners_across_the_head(x, r, base):
 _PARTS = (
     ("exponents-from-the-head-width",
      lambda x, r, base: _part(x, r, x.shape[-1], base),
-     "The exponents are divided by the head width. Partial rotary treats the rotated part"
-     " as a head of its own: divide by rotary_dim. (The other rule exists under its own"
-     " name, proportional.)"),
+     "The exponents are divided by the head width. Partial rotary treats the rotated"
+     " part as a head of its own: divide by rotary_dim. (The other rule exists under"
+     " its own name, proportional.)"),
     ("rotates-everything", lambda x, r, base: _part(x, x.shape[-1], x.shape[-1], base),
      "All numbers turn. Only the first rotary_dim do, the rest passes through bit for"
      " bit."),
@@ -688,7 +724,8 @@ _PARTS = (
      lambda x, r, base: torch.cat([x[..., :-r], _part(x[..., -r:], r, r, base)], -1),
      "You rotate the last rotary_dim numbers. Wanted are the first."),
     ("drops-the-rest", lambda x, r, base: _part(x, r, r, base)[..., :r],
-     "The numbers that do not turn are gone. They pass through, behind the rotated ones."),
+     "The numbers that do not turn are gone. They pass through, behind the rotated"
+     " ones."),
     ("clears-the-rest",
      lambda x, r, base: torch.nn.functional.pad(_part(x, r, r, base)[..., :r],
                                                 (0, x.shape[-1] - r)),
@@ -696,8 +733,8 @@ _PARTS = (
     ("half-layout", lambda x, r, base: _part(x, r, r, base, "half"),
      "The rotated part is in the half layout. Wanted here are neighbours."),
     ("partners-across-the-head", _partners_across_the_head,
-     "A partner half a head away, taken from the head width: in the half layout it is half"
-     " of rotary_dim, and here the partners are neighbours."),
+     "A partner half a head away, taken from the head width: in the half layout it is"
+     " half of rotary_dim, and here the partners are neighbours."),
     ("passes-everything", lambda x, r, base: x,
      "Nothing turns. The first rotary_dim numbers must."),
 )
@@ -762,16 +799,17 @@ def _with_signs(weight, n_heads):
 _LAYOUTS = (
     ("wrong-direction",
      lambda w, n: _reordered(w, n, _inverse_order(w.shape[0] // n)),
-     "This is the way back, from half to interleaved. For heads of 4 the two agree; take a"
-     " head of 8 to see the difference."),
+     "This is the way back, from half to interleaved. For heads of 4 the two agree;"
+     " take a head of 8 to see the difference."),
     ("forgets-the-heads", lambda w, n: _reordered(w, 1),
-     "The whole matrix was sorted as if it were one head, so rows moved from one head to"
-     " another. Split the rows into heads first."),
+     "The whole matrix was sorted as if it were one head, so rows moved from one head"
+     " to another. Split the rows into heads first."),
     ("permutes-the-columns", _columns,
-     "You moved the columns (what the matrix reads) instead of the rows (what it writes)."
-     " In torch a weight is [out, in]: a head is a block of rows."),
+     "You moved the columns (what the matrix reads) instead of the rows (what it"
+     " writes). In torch a weight is [out, in]: a head is a block of rows."),
     ("nothing-moved", lambda w, n: w,
-     "The weight came back as it was. Position 0 would pass, every other position fails."),
+     "The weight came back as it was. Position 0 would pass, every other position"
+     " fails."),
     ("fixed-number-of-heads", lambda w, n: _reordered(w, 4),
      "The number of heads is fixed in your function. With grouped queries the keys have"
      " fewer heads than the queries: use n_heads."),
@@ -807,9 +845,10 @@ def check_convert_layout(f) -> Diagnosis:
     whole = check(f, cases, _mistakes("check_convert_layout", _LAYOUTS),
                   "W_q, W_k with fewer heads, and a bias: every head in its place.")
     if whole.status == "wrong":
-        return Diagnosis("wrong", "forgets-the-bias", "Right for matrices, not for a bias"
-                         " [heads * head_dim]: a bias has the same rows and must move with"
-                         f" them. {whole.message}")
+        return wrong(
+            "forgets-the-bias",
+            "Right for matrices, not for a bias [heads * head_dim]: a bias has the"
+            f" same rows and must move with them. {whole.message}")
     return whole
 
 
@@ -833,8 +872,8 @@ _DECODING = (
      " this, every decoded token sits at the start of the text."),
     ("counts-the-padding",
      lambda mask, n: _row(torch.arange(mask.shape[1])[-n:], mask),
-     "Padding was counted. A position is the number of real tokens before this one in the"
-     " same prompt."),
+     "Padding was counted. A position is the number of real tokens before this one in"
+     " the same prompt."),
     ("one-row-for-all", lambda mask, n: _row(_right_positions(mask[:1], n), mask),
      "All prompts got the positions of the first. Each prompt has its own padding."),
     ("counts-from-one",
@@ -848,8 +887,8 @@ _DECODING = (
      "These are the positions of the first tokens. The new ones are the last n_new."),
     ("stops-at-n-new",
      lambda mask, n: _row(torch.tensor([*range(mask.shape[1] - n, n)]), mask),
-     "The count runs from the cache length up to n_new. It must run up to the cache length"
-     " plus n_new."),
+     "The count runs from the cache length up to n_new. It must run up to the cache"
+     " length plus n_new."),
     ("one-position-for-all-new",
      lambda mask, n: _counted(mask).clamp(min=0)[:, -1:].expand(-1, n),
      "All new tokens got the position of the last. Each is one further than the one"
@@ -862,12 +901,15 @@ _DECODING = (
 
 def _position_hint(answers: list[Answer], cases: list[Case]) -> Diagnosis | None:
     if any(value < 0 for answer in answers for value in answer.numbers[0]):
-        return Diagnosis("wrong", "negative-positions", "A padding token got a negative"
-                         " position. It is masked, so any position from 0 up will do, but"
-                         " a table has no row below 0.")
+        return wrong(
+            "negative-positions",
+            "A padding token got a negative position. It is masked, so any position"
+            " from 0 up will do, but a table has no row below 0.")
     if any(dtype.is_floating_point for answer in answers for dtype in answer.dtypes):
-        return Diagnosis("wrong", "floating-positions", "Positions are integers. In half"
-                         " precision floating positions collide from 256 on.")
+        return wrong(
+            "floating-positions",
+            "Positions are integers. In half precision floating positions collide"
+            " from 256 on.")
     return None
 
 
@@ -884,7 +926,8 @@ def check_decode_positions(f) -> Diagnosis:
     other = torch.tensor([[1, 1, 1, 1, 1], [0, 0, 0, 1, 1]])
     cases = [case((mask, n), _right_positions(mask, n), tolerance=(0.25,),
                   counts=mask[:, mask.shape[1] - n:].bool())
-             for mask, n in ((masks, 1), (masks, 2), (masks, 6), (other, 2), (other, 5))]
+             for mask, n in ((masks, 1), (masks, 2), (masks, 6), (other, 2),
+                             (other, 5))]
     return check(f, cases, _mistakes("check_decode_positions", _DECODING),
                  "Each new token follows the real tokens of its own prompt.",
                  hint=_position_hint, also=_position_hint)
@@ -912,4 +955,5 @@ def known_mistakes() -> tuple[Mistake, ...]:
                  ("check_partial_rotary", _PARTS),
                  ("check_convert_layout", _LAYOUTS),
                  ("check_decode_positions", _DECODING))
-    return tuple(mistake for name, rows in catalogue for mistake in _mistakes(name, rows))
+    return tuple(mistake for name, rows in catalogue
+                 for mistake in _mistakes(name, rows))

@@ -1,4 +1,4 @@
-"""The explorers of lesson 03: a clock of pairs, distance alone, and who tells distances."""
+"""The explorers of lesson 03: a clock of pairs, distance alone, who tells distances."""
 
 from __future__ import annotations
 
@@ -13,21 +13,25 @@ from apex_lessons.figures.rope import released_models
 
 LAYOUTS = list(rope.LAYOUTS)
 ODD = "Head width {} is odd: dimensions turn in pairs, so take an even number."
-LAYOUT_NAMES = {"interleaved": "interleaved (neighbours)", "half": "half (half a head away)"}
+LAYOUT_NAMES = {"interleaved": "interleaved (neighbours)",
+                "half": "half (half a head away)"}
 SIDE = 20  # the matrix shows SIDE x SIDE pairs of positions
 
 # A key, and a query that fits it best when the key stands six tokens back; width 16.
-KEY = (1.0, 0.5, -0.8, 0.6, 0.7, 0.7, -0.3, 0.9, 1.0, 0.2, 0.5, -0.8, -0.6, 0.6, 0.4, 0.9)
-QUERY = (0.8, 0.8, 0.8, 0.6, 1.0, 0.2, -0.1, 0.9, -1.0, -0.1, -0.5, 0.8, -0.6, 0.6, 0.4, 0.9)
+KEY = (1.0, 0.5, -0.8, 0.6, 0.7, 0.7, -0.3, 0.9,
+       1.0, 0.2, 0.5, -0.8, -0.6, 0.6, 0.4, 0.9)
+QUERY = (0.8, 0.8, 0.8, 0.6, 1.0, 0.2, -0.1, 0.9,
+         -1.0, -0.1, -0.5, 0.8, -0.6, 0.6, 0.4, 0.9)
 
 
 def clock_facts(head_dim: int, base: float, context_length: int, position: int,
                 pair_share: int) -> dict[str, float]:
     """One pair on its clock face, and how many pairs finish a turn.
 
-    ``pair_share`` picks the pair: 0 is the fastest, 100 the slowest. Angles are radians,
-    wavelengths tokens. ``pairs_at_new_angles`` are those that stand, at this position,
-    where no position up to the context length brings them: ``m mod wavelength > context``.
+    ``pair_share`` picks the pair: 0 is the fastest, 100 the slowest. Angles are
+    radians, wavelengths tokens. ``pairs_at_new_angles`` are those that stand, at this
+    position, where no position up to the context length brings them:
+    ``position mod wavelength > context_length``.
 
     >>> facts = clock_facts(128, 10_000.0, 4096, 100, 0)
     >>> facts["pairs_never"], facts["pair"], facts["angle"]
@@ -44,8 +48,8 @@ def clock_facts(head_dim: int, base: float, context_length: int, position: int,
         "turns": position / waves[pair].item(),
         "turns_in_context": context_length / waves[pair].item(),
         "shortest_wavelength": waves[0].item(), "longest_wavelength": waves[-1].item(),
-        "pairs_never": never, "pairs_at_new_angles": int((torch.remainder(position, waves)
-                                                    > context_length).sum()),
+        "pairs_never": never,
+        "pairs_at_new_angles": int((position % waves > context_length).sum()),
     }
 
 
@@ -69,7 +73,8 @@ class WavelengthClock(Explorer):
         "head_dim": Label("Head width d (numbers that turn)"),
     }
     presets = {row.model.removesuffix("-Instruct"): {
-        "head_dim": row.rotary_dim, "base": row.base, "context_length": row.trained_length}
+        "head_dim": row.rotary_dim, "base": row.base,
+        "context_length": row.trained_length}
         for row in released_models()}
 
     head_dim = traitlets.Int(128).tag(sync=True)
@@ -87,11 +92,11 @@ class WavelengthClock(Explorer):
     def alt(self) -> str:
         facts = self.facts()
         return (f"Wavelengths of {facts['pairs']} pairs on a log axis, from "
-                f"{facts['shortest_wavelength']:.4g} to {facts['longest_wavelength']:,.0f} "
-                f"tokens; {facts['pairs_never']} pairs never finish a turn in "
-                f"{self.context_length:,} tokens. A dial shows each pair at position "
-                f"{self.position:,}; pair {facts['pair']} has made "
-                f"{facts['turns']:.4g} turns.")
+                f"{facts['shortest_wavelength']:.4g} to"
+                f" {facts['longest_wavelength']:,.0f} tokens; {facts['pairs_never']}"
+                f" pairs never finish a turn in {self.context_length:,} tokens. A dial"
+                f" shows each pair at position {self.position:,}; pair {facts['pair']}"
+                f" has made {facts['turns']:.4g} turns.")
 
     def figure(self):
         from apex_lessons.figures.rope import wavelength_clock
@@ -112,7 +117,7 @@ def fixed_vectors() -> tuple[torch.Tensor, torch.Tensor]:
 
 def invariance_scores(positions: torch.Tensor, *, base: float, layout_q: str,
                       layout_k: str) -> torch.Tensor:
-    """<R(m) q, R(n) k> for all m and n in ``positions``: float64 [positions, positions].
+    """``<R(m) q, R(n) k>`` for all m and n in ``positions``: float64, a square matrix.
 
     >>> scores = invariance_scores(torch.arange(3), base=1e4, layout_q="half",
     ...                            layout_k="half")
@@ -122,8 +127,9 @@ def invariance_scores(positions: torch.Tensor, *, base: float, layout_q: str,
     q, k = fixed_vectors()
     tables = rope.rotary_tables(positions, rope.inverse_frequencies(len(q), base),
                                 dtype=torch.float64)
-    queries, keys = (rope.apply_rotary(x.expand(len(positions), -1), *tables, layout=layout)
-                     for x, layout in ((q, layout_q), (k, layout_k)))
+    queries, keys = (
+        rope.apply_rotary(x.expand(len(positions), -1), *tables, layout=layout)
+        for x, layout in ((q, layout_q), (k, layout_k)))  # each [positions, 16]
     return queries @ keys.T
 
 
@@ -179,10 +185,11 @@ class RotationInvariance(Explorer):
     def alt(self) -> str:
         facts = self.facts()
         kept = ("on one curve" if facts["spread"] < 1e-9 else
-                f"in a cloud: at equal distance they differ by up to {facts['spread']:.3f}")
-        return (f"Scores of one query ({self.layout_q}) and one key ({self.layout_k}) at "
-                f"{SIDE * SIDE} pairs of positions against their distance: they lie {kept}. "
-                f"Beside it the same scores as a matrix.")
+                "in a cloud: at equal distance they differ by up to"
+                f" {facts['spread']:.3f}")
+        return (f"Scores of one query ({self.layout_q}) and one key ({self.layout_k}) "
+                f"at {SIDE * SIDE} pairs of positions against their distance: they lie"
+                f" {kept}. Beside it the same scores as a matrix.")
 
     def figure(self):
         from apex_lessons.figures.rope import rotation_invariance
@@ -253,8 +260,9 @@ class PairsAndDistances(Explorer):
     def alt(self) -> str:
         facts = self.facts()
         return (f"Of {facts['pairs']} pairs, at a distance of {self.distance:,} tokens "
-                f"{facts['repeats']} have passed half a turn and repeat, {facts['tell']} "
-                f"tell it from shorter distances, {facts['blind']} have not noticed it.")
+                f"{facts['repeats']} have passed half a turn and repeat,"
+                f" {facts['tell']} tell it from shorter distances, {facts['blind']}"
+                " have not noticed it.")
 
     def figure(self):
         from apex_lessons.figures.rope import pairs_at_distance
@@ -264,5 +272,6 @@ class PairsAndDistances(Explorer):
 
 def explorers() -> dict[str, type[Explorer]]:
     """The explorers of this lesson by name."""
-    return {"WavelengthClock": WavelengthClock, "RotationInvariance": RotationInvariance,
+    return {"WavelengthClock": WavelengthClock,
+            "RotationInvariance": RotationInvariance,
             "PairsAndDistances": PairsAndDistances}

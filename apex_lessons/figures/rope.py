@@ -27,7 +27,8 @@ SEED = 3
 
 
 # ---------------------------------------------------------------- without positions
-def attention_without_positions(words: Sequence[str], *, width: int = 8) -> torch.Tensor:
+def attention_without_positions(words: Sequence[str], *,
+                                width: int = 8) -> torch.Tensor:
     """Scores of a head that knows no positions: ``q k^T / sqrt(width)``.
 
     A word's vector depends on the word alone (a seeded random table over the sorted
@@ -71,8 +72,9 @@ def describe_shuffled_sentence(words: Sequence[str] = SENTENCE,
     sentences = [list(words), [words[i] for i in order]]
     scores = [attention_without_positions(s)[s.index("bites"), s.index("dog")].item()
               for s in sentences]
-    return "\n".join(f'score of query "bites" with key "dog" in "{" ".join(sentence)}": '
-                     f"{score:.4f}" for sentence, score in zip(sentences, scores))
+    return "\n".join(
+        f'score of query "bites" with key "dog" in "{" ".join(sentence)}": {score:.4f}'
+        for sentence, score in zip(sentences, scores))
 
 
 # --------------------------------------------------------------------- clock faces
@@ -103,8 +105,9 @@ def clock_face(frequencies: Sequence[float] = (1.0, 0.1),
             axis.plot(x, y, "o", color=BLUE, alpha=shade, markersize=6)
             axis.annotate(str(m), (1.17 * x, 1.17 * y), ha="center", va="center",
                           color=INK, fontsize=9)
-        axis.set_xlabel(f"{frequency:g} rad a token: one turn in "
-                        f"{2 * math.pi / frequency:,.1f} tokens", fontsize=10, color=INK)
+        wave = 2 * math.pi / frequency
+        axis.set_xlabel(f"{frequency:g} rad a token: one turn in {wave:,.1f} tokens",
+                        fontsize=10, color=INK)
     return figure
 
 
@@ -115,7 +118,8 @@ def describe_clock_face(frequencies: Sequence[float] = (1.0, 0.1),
     for frequency in frequencies:
         x, y = clock_hands(frequency, positions)[-1].tolist()
         lines.append(f"{frequency:g} rad a token: position {positions[-1]} points to "
-                     f"({x:.4f}, {y:.4f}), angle {positions[-1] * frequency:.4f} radians")
+                     f"({x:.4f}, {y:.4f}), angle {positions[-1] * frequency:.4f}"
+                     " radians")
     return "\n".join(lines)
 
 
@@ -169,13 +173,13 @@ def describe_wavelength_ladder(head_dim: int = 128, base: float = 10_000.0,
     waves = rope.wavelengths(rope.inverse_frequencies(head_dim, base))
     never = int((waves > context_length).sum())
     return (f"wavelengths from {waves[0]:.3f} to {waves[-1]:,.0f} tokens\n"
-            f"within {context_length:,} tokens {never} of {len(waves)} pairs never finish "
-            f"a turn\nthe fastest turns {context_length / waves[0]:.1f} times, the slowest "
-            f"{context_length / waves[-1]:.3f} times")
+            f"within {context_length:,} tokens {never} of {len(waves)} pairs never "
+            f"finish a turn\nthe fastest turns {context_length / waves[0]:.1f} times, "
+            f"the slowest {context_length / waves[-1]:.3f} times")
 
 
 def _only_decades(*axes) -> None:
-    """No minor ticks: they say little on a log axis and take most of the drawing time."""
+    """No minor ticks: they say little on a log axis and cost most of the drawing."""
     for axis in axes:
         axis.minorticks_off()
 
@@ -194,11 +198,11 @@ def ladders_by_base(bases: Sequence[float] = (1e4, 5e5, 1e6), head_dim: int = 12
         waves = rope.wavelengths(rope.inverse_frequencies(head_dim, base))
         never = int((waves > context_length).sum())
         axis.plot(range(len(waves)), waves, marker, color=colour, markersize=4,
-                  label=f"base {base:,.0f}: {never} of {len(waves)} never finish a turn")
+                  label=f"base {base:,.0f}: {never} of {len(waves)} never finish one")
     axis.axhline(context_length, color=INK, linestyle="--", linewidth=1.3)
-    axis.annotate(f"context length {context_length:,}", (head_dim / 2 - 1, context_length),
-                  xytext=(0, -12), textcoords="offset points", fontsize=9, color=INK,
-                  ha="right")
+    axis.annotate(f"context length {context_length:,}",
+                  (head_dim / 2 - 1, context_length), xytext=(0, -12), ha="right",
+                  textcoords="offset points", fontsize=9, color=INK)
     axis.set(yscale="log", xlabel="pair i", ylabel="wavelength (tokens per turn)",
              title=f"A larger base stretches the slow pairs (head width {head_dim})")
     axis.legend(frameon=False, fontsize=9)
@@ -213,13 +217,13 @@ def describe_ladders_by_base(bases: Sequence[float] = (1e4, 5e5, 1e6),
     for base in bases:
         waves = rope.wavelengths(rope.inverse_frequencies(head_dim, base))
         lines.append(f"base {base:,.0f}: longest wavelength {waves[-1]:,.0f} tokens; "
-                     f"{int((waves > context_length).sum())} of {len(waves)} pairs never "
-                     f"finish a turn in {context_length:,} tokens")
+                     f"{int((waves > context_length).sum())} of {len(waves)} pairs"
+                     f" never finish a turn in {context_length:,} tokens")
     return "\n".join(lines)
 
 
 class Released(NamedTuple):
-    """What a released model turns, and the length it was trained at before stretching."""
+    """What a released model turns, and the length it was first trained at (tokens)."""
 
     model: str
     rotary_dim: int
@@ -255,7 +259,8 @@ def released_wavelengths(names: Sequence[str] = RELEASED) -> Figure:
         axis.plot(waves[turned], [y] * int(turned.sum()), "o", color=BLUE, markersize=4)
         axis.plot(waves[~turned], [y] * int((~turned).sum()), "s", markersize=4,
                   color=VERMILION, markerfacecolor=PAPER)
-        axis.plot([row.trained_length] * 2, [y - 0.36, y + 0.36], color=INK, linewidth=2)
+        axis.plot([row.trained_length] * 2, [y - 0.36, y + 0.36], color=INK,
+                  linewidth=2)
     labels = [f"{row.model.removesuffix('-Instruct')}\n{row.rotary_dim // 2} pairs, "
               f"base {row.base:,.0f}" for row in rows]
     axis.set_yticks(range(len(rows)), labels, fontsize=8)
@@ -283,7 +288,8 @@ def describe_released_wavelengths(names: Sequence[str] = RELEASED) -> str:
 
 
 # ------------------------------------------------------------- scores and distances
-def query_and_key(head_dim: int, *, seed: int = SEED) -> tuple[torch.Tensor, torch.Tensor]:
+def query_and_key(head_dim: int, *,
+                  seed: int = SEED) -> tuple[torch.Tensor, torch.Tensor]:
     """Two seeded random vectors, float64 [head_dim] each, made on the CPU.
 
     >>> query_and_key(8)[0].shape
@@ -298,7 +304,7 @@ def rotated(vector: torch.Tensor, positions: torch.Tensor, *, base: float = 10_0
             layout: str = "interleaved") -> torch.Tensor:
     """One vector as it looks at each of many positions: float64 [positions, head_dim].
 
-    >>> rotated(torch.tensor([1.0, 0.0], dtype=torch.float64), torch.tensor([0])).tolist()
+    >>> rotated(torch.tensor([1.0, 0.0]).double(), torch.tensor([0])).tolist()
     [[1.0, 0.0]]
     """
     frequencies = rope.inverse_frequencies(vector.shape[-1], base)
@@ -421,7 +427,8 @@ def _write_values(axis, matrix: torch.Tensor) -> None:
 
 
 # --------------------------------------------------------- which pair, which distance
-def pair_by_distance(head_dim: int, base: float, distances: torch.Tensor) -> torch.Tensor:
+def pair_by_distance(head_dim: int, base: float,
+                     distances: torch.Tensor) -> torch.Tensor:
     """What each pair says about each distance: ``cos(distance * theta_i)``.
 
     Returns float64 [head_dim/2, distances], between -1 and 1.
@@ -440,8 +447,8 @@ def pairs_and_distances(head_dim: int = 64, base: float = 10_000.0,
     grid = torch.logspace(0, math.log10(longest), 700, dtype=torch.float64)
     values = pair_by_distance(head_dim, base, grid)
     edges = torch.cat([grid, grid[-1:] * grid[1] / grid[0]])
-    mesh = axis.pcolormesh(edges.numpy(), np.arange(head_dim // 2 + 1) - 0.5, values.numpy(),
-                           cmap=SCORES, vmin=-1, vmax=1, rasterized=True)
+    mesh = axis.pcolormesh(edges.numpy(), np.arange(head_dim // 2 + 1) - 0.5,
+                           values.numpy(), cmap=SCORES, vmin=-1, vmax=1)
     waves = rope.wavelengths(rope.inverse_frequencies(head_dim, base))
     pairs = torch.arange(head_dim // 2)
     for part, style, label in ((2, "-", "half a turn"),
@@ -491,10 +498,10 @@ def describe_pairs_and_distances(head_dim: int = 64, base: float = 10_000.0,
 
 # --------------------------------------------------------------------------- decay
 def decay_mean(head_dim: int, base: float, distances: torch.Tensor) -> torch.Tensor:
-    """The average of RoFormer's figure 2: ``mean_j |S_j|``, ``S_j = sum_{i<j} e^(i r theta_i)``.
+    """The average of RoFormer's figure 2: ``mean_j |S_j|``.
 
-    Returns float64 [distances]; an average of partial sums, no score (RoFormer,
-    section 3.4.3).
+    ``S_j = sum_{i<j} exp(1j r theta_i)`` adds the first j hands at distance r. Returns
+    float64 [distances]; an average of sums, not a score (RoFormer, section 3.4.3).
 
     >>> decay_mean(64, 10_000.0, torch.tensor([0])).item()
     16.5
@@ -506,7 +513,7 @@ def decay_mean(head_dim: int, base: float, distances: torch.Tensor) -> torch.Ten
 
 def decay_scores(k: torch.Tensor, base: float, distances: torch.Tensor, *,
                  favourite: int = 0) -> torch.Tensor:
-    """Cosine between ``R(distance) q`` and ``k``, where q is made to fit at one distance.
+    """Cosine between ``R(distance) q`` and ``k``, where q fits best at one distance.
 
     ``q = R(-favourite) k``, so the cosine is 1 at ``favourite``. float64 [distances].
 
@@ -526,14 +533,14 @@ def decay(head_dim: int = 64, base: float = 10_000.0, favourite: int = 100) -> F
     figure, axis = new_figure(8.0, 4.2)
     distances = torch.logspace(0, math.log10(20_000), 500).round().unique()
     ones = torch.ones(head_dim, dtype=torch.float64)
-    axis.plot(distances, decay_mean(head_dim, base, distances), color=INK, linewidth=1.8,
-              label="the bound, for q = k = (1, 1, ..., 1)")
+    axis.plot(distances, decay_mean(head_dim, base, distances), color=INK,
+              linewidth=1.8, label="the bound, for q = k = (1, 1, ..., 1)")
     axis.axhline(1, color=INK, linestyle=":", linewidth=1.3,
                  label="no cosine can be larger than 1 anyway")
     for chosen, colour, style in ((0, BLUE, "-"), (favourite, VERMILION, "--")):
-        axis.plot(distances, decay_scores(ones, base, distances, favourite=chosen).abs(),
-                  color=colour, linewidth=1.2, linestyle=style,
-                  label="score of q = k" if not chosen else
+        cosines = decay_scores(ones, base, distances, favourite=chosen)
+        axis.plot(distances, cosines.abs(), color=colour, linewidth=1.2,
+                  linestyle=style, label="score of q = k" if not chosen else
                         f"score of a q that looks {chosen} tokens back")
     axis.set(xscale="log", yscale="log", xlim=(1, 20_000), ylim=(5e-3, 60),
              xlabel="distance (tokens)", ylabel="|score| / (|q| |k|)",
@@ -550,7 +557,8 @@ def describe_decay(head_dim: int = 64, base: float = 10_000.0,
     ones = torch.ones(head_dim, dtype=torch.float64)
     rows = {"average |S|": decay_mean(head_dim, base, at),
             "score of q = k": decay_scores(ones, base, at),
-            f"looks {favourite} back": decay_scores(ones, base, at, favourite=favourite)}
+            f"looks {favourite} back": decay_scores(ones, base, at,
+                                                    favourite=favourite)}
     lines = ["distance".ljust(16) + "".join(f"{n:>9,}" for n in at.tolist())]
     lines += [name.ljust(16) + "".join(f"{value:9.2f}" for value in row.tolist())
               for name, row in rows.items()]
@@ -639,7 +647,8 @@ def precision(positions: Sequence[int] = POSITIONS) -> Figure:
     figure, axis = new_figure(8.0, 3.9)
     for kind, colour, marker in zip(KINDS, (VERMILION, BLUE, GREEN), MARKERS):
         errors = [angle_error(position, kind) for position in positions]
-        axis.plot(positions, errors, color=colour, marker=marker, markersize=4, label=kind)
+        axis.plot(positions, errors, color=colour, marker=marker, markersize=4,
+                  label=kind)
     axis.axhline(2, color=INK, linestyle=":", linewidth=1)
     axis.annotate("2: as wrong as a cosine can be", (positions[0], 2), xytext=(0, 4),
                   textcoords="offset points", fontsize=9, color=INK)
@@ -700,12 +709,14 @@ def rotation_invariance(scores: torch.Tensor, start: int, m: int, n: int,
     figure, (left, right) = new_figure(9.0, 3.9, columns=2, width_ratios=(1.25, 1))
     side = len(scores)
     row, column = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
-    left.scatter((row - column).flatten().numpy(), scores.flatten().numpy(), s=6, color=SKY, linewidth=0)
+    left.scatter((row - column).flatten().numpy(), scores.flatten().numpy(), s=6,
+                 color=SKY, linewidth=0)
     for place, colour, marker in ((0, BLUE, "o"), (side // 2, VERMILION, "s"),
                                   (side - 1, GREEN, "^")):
         left.plot(place - torch.arange(side), scores[place], marker, color=colour,
                   markersize=4, label=f"query at {start + place}")
-    left.plot(m - n, scores[m, n], "o", markersize=11, markerfacecolor="none", color=INK)
+    left.plot(m - n, scores[m, n], "o", markersize=11, markerfacecolor="none",
+              color=INK)
     left.set(ylim=(-1, 1), xlabel="distance m - n (tokens)", ylabel="score / (|q| |k|)",
              title=title)
     left.legend(frameon=False, fontsize=9, loc="lower right")
