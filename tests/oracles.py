@@ -25,19 +25,25 @@ def normal(*shape, seed=0, dtype=torch.float32):
     return torch.randn(*shape, generator=generator(seed), dtype=torch.float64).to(dtype)
 
 
-# --- frequencies -----------------------------------------------------------------
+# --- frequencies ---
+
 
 def plain_frequencies(head_dim, base):
     return [float(base) ** (-2.0 * pair / head_dim) for pair in range(head_dim // 2)]
 
 
 def turns(head_dim, base, trained_length):
-    return [trained_length * f / (2 * math.pi) for f in plain_frequencies(head_dim, base)]
+    return [
+        trained_length * f / (2 * math.pi) for f in plain_frequencies(head_dim, base)
+    ]
 
 
 def pair_that_turns(count, head_dim, base, trained_length):
-    return (head_dim * math.log(trained_length / (2 * math.pi * count))
-            / (2 * math.log(base)))
+    return (
+        head_dim
+        * math.log(trained_length / (2 * math.pi * count))
+        / (2 * math.log(base))
+    )
 
 
 def pair_ramp(head_dim, base, trained_length, beta_fast, beta_slow, truncate):
@@ -52,8 +58,10 @@ def pair_ramp(head_dim, base, trained_length, beta_fast, beta_slow, truncate):
 
 
 def rotations_ramp(head_dim, base, trained_length, beta_fast, beta_slow):
-    kept = [(r - beta_slow) / (beta_fast - beta_slow)
-            for r in turns(head_dim, base, trained_length)]
+    kept = [
+        (r - beta_slow) / (beta_fast - beta_slow)
+        for r in turns(head_dim, base, trained_length)
+    ]
     return [1.0 - min(1.0, max(0.0, value)) for value in kept]
 
 
@@ -90,17 +98,22 @@ def apex1(head_dim, base, factor, beta_fast=32.0, beta_slow=1.0):
     return out
 
 
-# --- rotation --------------------------------------------------------------------
+# --- rotation ---
+
 
 def exact_tables(positions, head_dim, base, digits=40):
     """cos and sin of position * base^(-2i/d), each rounded once to float64."""
     with mpmath.workdps(digits):
-        freq = [mpmath.mpf(base) ** (-mpmath.mpf(2 * i) / head_dim)
-                for i in range(head_dim // 2)]
+        freq = [
+            mpmath.mpf(base) ** (-mpmath.mpf(2 * i) / head_dim)
+            for i in range(head_dim // 2)
+        ]
         cos = [[float(mpmath.cos(p * f)) for f in freq] for p in positions]
         sin = [[float(mpmath.sin(p * f)) for f in freq] for p in positions]
-    return (torch.tensor(cos, dtype=torch.float64),
-            torch.tensor(sin, dtype=torch.float64))
+    return (
+        torch.tensor(cos, dtype=torch.float64),
+        torch.tensor(sin, dtype=torch.float64),
+    )
 
 
 def to_pairs(x, layout):
@@ -125,13 +138,16 @@ def rotate(x, positions, frequencies, layout, factor=1.0):
     if angle.dim() == 3:
         angle = angle[:, None]  # [batch, 1, seq, pairs]
     cos, sin = angle.cos() * factor, angle.sin() * factor
-    matrix = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)
+    matrix = torch.stack(
+        [torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2
+    )
     pairs = to_pairs(x[..., :width], layout)
     turned = (matrix @ pairs[..., None])[..., 0]
     return torch.cat([from_pairs(turned, layout), x[..., width:]], -1)
 
 
-# --- norm ------------------------------------------------------------------------
+# --- norm ---
+
 
 def rms_norm(x, weight=None, eps=1e-6, offset=0.0):
     """x / sqrt(mean(x^2) + eps) * (offset + weight) in float64, without overflow."""
@@ -140,10 +156,11 @@ def rms_norm(x, weight=None, eps=1e-6, offset=0.0):
     return out if weight is None else out * (offset + weight.double())
 
 
-# --- rounding --------------------------------------------------------------------
+# --- rounding ---
+
 
 def half_step(value, dtype):
-    """Half the distance to the next number of ``dtype``: one rounding moves no further."""
+    """Half the distance to the next number of ``dtype``: what one rounding moves."""
     info = torch.finfo(dtype)
     exponent = torch.floor(torch.log2(value.abs().double().clamp_min(info.tiny)))
     return torch.exp2(exponent) * info.eps / 2
@@ -152,12 +169,16 @@ def half_step(value, dtype):
 def assert_rounded_once(got, exact, slack=0.0):
     """``got`` is ``exact`` rounded once; ``slack`` is the error of float32 arithmetic.
 
-    All but one element in a thousand are the nearest number of the dtype; the others sit
-    beside a midpoint, where float32 arithmetic may fall to the other side.
+    All but one element in a thousand are the nearest number of the dtype; the others
+    sit beside a midpoint, where float32 arithmetic may fall to the other side.
     """
     error = (got.double() - exact).abs()
     allowed = half_step(exact, got.dtype) * (1 + 1e-6) + slack
     worst = (error - allowed).max().item() if error.numel() else 0.0
     assert worst <= 0, f"{worst:.3g} beyond one rounding to {got.dtype}"
-    nearest = (got == exact.to(got.dtype)).double().mean().item() if error.numel() else 1
-    assert nearest >= 0.999, f"only {nearest:.4f} of the elements are the nearest number"
+    nearest = (
+        (got == exact.to(got.dtype)).double().mean().item() if error.numel() else 1
+    )
+    assert nearest >= 0.999, (
+        f"only {nearest:.4f} of the elements are the nearest number"
+    )

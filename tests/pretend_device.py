@@ -1,8 +1,8 @@
 """A second device for machines that have only a CPU.
 
-Inside ``with PretendDevice("mps") as device:`` real CPU tensors moved by ``.to("mps")``,
-or made with ``device="mps"``, answer "mps" when asked where they are. Results inherit
-the place; mixing places is refused as on real hardware; and a float64 or complex result
+Inside ``with PretendDevice("mps"):`` real CPU tensors moved by ``.to("mps")``, or made
+with ``device="mps"``, answer "mps" when asked where they are. Results inherit the
+place, mixing places is refused as on real hardware, and a float64 or complex result
 there is an error, as it is on Apple GPUs. Backward passes are not watched: gradients
 reach Python as new tensors.
 """
@@ -17,7 +17,9 @@ MOVES = {"to", "cpu", "mps", "cuda"}
 LEAVES = {"cpu", "item", "tolist", "numpy", "__int__", "__bool__", "__float__"}
 # Where a tensor says it is: x.device, x.is_cpu and so on.
 PLACES = {torch.Tensor.device: None}
-PLACES |= {getattr(torch.Tensor, f"is_{kind}"): kind for kind in ("cpu", "mps", "cuda", "meta")}
+PLACES |= {
+    getattr(torch.Tensor, f"is_{kind}"): kind for kind in ("cpu", "mps", "cuda", "meta")
+}
 
 
 class PretendDevice(TorchFunctionMode):
@@ -77,7 +79,8 @@ class PretendDevice(TorchFunctionMode):
         if here and name not in MOVES | {"copy_"} and not name.startswith("_"):
             self.refuse_mixture(name, leaves)
         args, kwargs = tree_map(
-            lambda v: torch.device("cpu") if self.means_here(v) else v, (args, kwargs))
+            lambda v: torch.device("cpu") if self.means_here(v) else v, (args, kwargs)
+        )
         out = func(*args, **kwargs)
         stays = asked or (here and not sent_home)
         if name in MOVES and any(out is v for v in leaves) and stays != here:
@@ -86,5 +89,9 @@ class PretendDevice(TorchFunctionMode):
 
     def refuse_mixture(self, name, leaves):
         for value in leaves:
-            if isinstance(value, torch.Tensor) and value not in self.here and value.dim():
+            if (
+                isinstance(value, torch.Tensor)
+                and value not in self.here
+                and value.dim()
+            ):
                 raise RuntimeError(f"{name}: tensors on {self.device} and on the cpu")

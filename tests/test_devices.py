@@ -55,7 +55,8 @@ LAYOUTS = ["interleaved", "half"]
 HALVES_AND_SINGLE = [torch.float32, torch.bfloat16, torch.float16]
 
 
-# --- meta --------------------------------------------------------------------------------
+# --- meta ---
+
 
 class NoWideNumbersOffTheCpu(TorchDispatchMode):
     """Fails when any operation makes a float64 or complex tensor off the CPU."""
@@ -83,7 +84,9 @@ def test_the_watch_catches_what_it_is_for():
 
 
 def on_meta(*shape, dtype=torch.float32):
-    return torch.zeros(*shape, dtype=dtype, device="meta").requires_grad_(dtype.is_floating_point)
+    return torch.zeros(*shape, dtype=dtype, device="meta").requires_grad_(
+        dtype.is_floating_point
+    )
 
 
 def norm_on_meta(dtype, order):
@@ -134,10 +137,15 @@ def test_norm_module_on_meta(dtype, offset):
 @pytest.mark.parametrize("width", [4, 8])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_rotation_on_meta(dtype, layout, width, transposed):
-    """complex64 is allowed here: only MPS lacks it, and the pretended device watches that."""
+    """complex64 is allowed: only MPS lacks it; the pretended device watches that."""
     positions = torch.arange(5, device="meta")
-    for kwargs in ({}, {"offset": 3}, {"positions": positions},
-                   {"positions": positions.expand(2, 5)}, {"offset": 2**21}):
+    for kwargs in (
+        {},
+        {"offset": 3},
+        {"positions": positions},
+        {"positions": positions.expand(2, 5)},
+        {"offset": 2**21},
+    ):
         with NoWideNumbersOffTheCpu(complex_too=False) as watch:
             y, x = rotation_on_meta(dtype, layout, width, transposed, **kwargs)
         assert watch.seen and y.is_meta and (y.shape, y.dtype) == (x.shape, dtype)
@@ -146,8 +154,10 @@ def test_rotation_on_meta(dtype, layout, width, transposed):
 @pytest.mark.parametrize("dtype", HALVES_AND_SINGLE)
 def test_tables_on_meta(dtype):
     with NoWideNumbersOffTheCpu() as watch:
-        for positions in (torch.arange(5, device="meta"),
-                          torch.zeros(2, 5, dtype=torch.int32, device="meta")):
+        for positions in (
+            torch.arange(5, device="meta"),
+            torch.zeros(2, 5, dtype=torch.int32, device="meta"),
+        ):
             for table in rotary_tables(positions, inverse_frequencies(8), dtype=dtype):
                 assert table.is_meta and table.dtype == dtype
                 assert table.shape == (*positions.shape, 4)
@@ -175,7 +185,7 @@ def test_the_rest_on_meta():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("device", ["meta", "cpu"])
 def test_frequencies_are_real_cpu_numbers_under_any_default_device(method, device):
-    """A model is often built under torch.device("meta"); its frequencies must be numbers."""
+    """A model is often built under torch.device("meta"); frequencies stay numbers."""
     want = RotaryEmbedding(8, scaling=METHODS[method]()).inv_freq
     with torch.device(device):
         module = RotaryEmbedding(8, scaling=METHODS[method]())
@@ -200,7 +210,8 @@ def test_default_dtype_changes_no_frequency_and_no_table(dtype):
     assert torch.equal(got[0], want(x, x)[0]) and torch.equal(got[1], rms_norm(x))
 
 
-# --- a device without float64 and complex numbers -------------------------------------------
+# --- a device without float64 and complex numbers ---
+
 
 def test_the_pretended_device_catches_what_it_is_for():
     with PretendDevice("mps"):
@@ -219,19 +230,32 @@ def test_the_pretended_device_catches_what_it_is_for():
 @pytest.mark.parametrize("dtype", HALVES_AND_SINGLE)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("width", [8, 32, 64])
-@pytest.mark.parametrize("kwargs", [{}, {"offset": 70}, {"offset": 2**21},
-                                    {"positions": torch.arange(3, 8)},
-                                    {"positions": torch.arange(10).view(2, 5)}], ids=str)
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {},
+        {"offset": 70},
+        {"offset": 2**21},
+        {"positions": torch.arange(3, 8)},
+        {"positions": torch.arange(10).view(2, 5)},
+    ],
+    ids=str,
+)
 def test_rotation_where_float64_and_complex_do_not_exist(dtype, layout, width, kwargs):
     x = oracles.normal(2, 4, 5, 64, dtype=dtype)  # as wide as the fast paths need
-    module = RotaryEmbedding(64, layout=layout, rotary_dim=width, scaling=yarn(width, **TRAINED))
+    module = RotaryEmbedding(
+        64, layout=layout, rotary_dim=width, scaling=yarn(width, **TRAINED)
+    )
     exact_positions = kwargs.get("positions", torch.arange(5) + kwargs.get("offset", 0))
-    exact = oracles.rotate(x, exact_positions, module.inv_freq, layout,
-                           module.attention_factor)
+    exact = oracles.rotate(
+        x, exact_positions, module.inv_freq, layout, module.attention_factor
+    )
     with PretendDevice("mps") as pretend:
         there = x.to("mps")
-        moved = {k: v.to("mps") if isinstance(v, torch.Tensor) else v
-                 for k, v in kwargs.items()}
+        moved = {
+            k: v.to("mps") if isinstance(v, torch.Tensor) else v
+            for k, v in kwargs.items()
+        }
         for held in (there, there.transpose(1, 2).contiguous().transpose(1, 2)):
             y, _ = module(held, held, **moved)
             assert y.device.type == "mps"
@@ -277,12 +301,18 @@ def test_tables_follow_q_from_device_to_device():
 def test_tables_and_wavelengths_where_float64_does_not_exist(dtype):
     want = rotary_tables(torch.arange(5), inverse_frequencies(8), dtype=dtype)
     with PretendDevice("mps"):
-        got = rotary_tables(torch.arange(5).to("mps"), inverse_frequencies(8), dtype=dtype)
+        got = rotary_tables(
+            torch.arange(5).to("mps"), inverse_frequencies(8), dtype=dtype
+        )
         for one, other in zip(got, want, strict=True):
             assert one.device.type == "mps" and torch.equal(one.cpu(), other)
         single = inverse_frequencies(8).float().to("mps")
-        torch.testing.assert_close(wavelengths(single).cpu().double(),
-                                   wavelengths(inverse_frequencies(8)), rtol=1e-6, atol=0)
+        torch.testing.assert_close(
+            wavelengths(single).cpu().double(),
+            wavelengths(inverse_frequencies(8)),
+            rtol=1e-6,
+            atol=0,
+        )
         assert rotate_pairs(got[0]).device.type == "mps"
 
 
@@ -322,10 +352,13 @@ def test_conversion_stays_on_its_device():
     with PretendDevice("mps"):
         got = convert_layout(weight.to("mps"), 2, to="half", rotary_dim=4)
         assert got.device.type == "mps"
-        assert torch.equal(got.cpu(), convert_layout(weight, 2, to="half", rotary_dim=4))
+        assert torch.equal(
+            got.cpu(), convert_layout(weight, 2, to="half", rotary_dim=4)
+        )
 
 
-# --- torch.compile ---------------------------------------------------------------------------
+# --- torch.compile ---
+
 
 def compiled_once(function, *args, **kwargs):
     """The result of a graph without a break; "eager" needs no compiler."""
@@ -334,21 +367,31 @@ def compiled_once(function, *args, **kwargs):
 
 
 KINDS = {
-    "default": {}, "offset": {"offset": 7}, "positions": {"positions": torch.arange(5)},
+    "default": {},
+    "offset": {"offset": 7},
+    "positions": {"positions": torch.arange(5)},
     "batched positions": {"positions": torch.arange(10).view(2, 5)},
 }
 
 
-@pytest.mark.parametrize("kind, layout", [
-    ("default", "interleaved"), ("offset", "half"), ("positions", "interleaved"),
-    ("batched positions", "half"),
-])
+@pytest.mark.parametrize(
+    "kind, layout",
+    [
+        ("default", "interleaved"),
+        ("offset", "half"),
+        ("positions", "interleaved"),
+        ("batched positions", "half"),
+    ],
+)
 def test_no_graph_break_in_the_rotation(kind, layout):
     """Every method once; they share their code, so the other kinds take one of them."""
     q, k = oracles.normal(2, 4, 5, 8), oracles.normal(2, 2, 5, 8, seed=1)
     for name in METHODS if kind == "default" else ["yarn"]:
         module = RotaryEmbedding(8, scaling=METHODS[name](), layout=layout)
-        got, want = compiled_once(module, q, k, **KINDS[kind]), module(q, k, **KINDS[kind])
+        got, want = (
+            compiled_once(module, q, k, **KINDS[kind]),
+            module(q, k, **KINDS[kind]),
+        )
         for one, other in zip(got, want, strict=True):
             torch.testing.assert_close(one, other, rtol=0, atol=5e-7, msg=name)
 
@@ -369,8 +412,11 @@ def test_graph_breaks_are_counted_as_zero():
 @pytest.mark.parametrize("rows", [1, 17, 100])
 def test_dynamic_ntk_inside_the_graph(rows):
     """The length is a number of the shape, not a tensor to branch on."""
+
     def rotate(x):
-        scaled = dynamic_ntk(8, base=1e4, factor=2.0, trained_length=16, length=x.shape[-2])
+        scaled = dynamic_ntk(
+            8, base=1e4, factor=2.0, trained_length=16, length=x.shape[-2]
+        )
         cos, sin = rotary_tables(torch.arange(x.shape[-2]), scaled.inv_freq)
         return apply_rotary(x, cos, sin)
 
@@ -379,7 +425,7 @@ def test_dynamic_ntk_inside_the_graph(rows):
 
 
 def test_compiled_at_several_lengths_then_eager():
-    """Tables made while tracing must not be met by later calls, nor the other way round."""
+    """Tables made while tracing must not be met by later calls, nor the reverse."""
     module = RotaryEmbedding(8)
     torch._dynamo.reset()
     compiled = torch.compile(module, backend="eager", fullgraph=True)
@@ -393,7 +439,10 @@ def test_compiled_at_several_lengths_then_eager():
 @pytest.mark.parametrize("dtype", HALVES_AND_SINGLE)
 @pytest.mark.parametrize("order", ["cast-last", "cast-first"])
 def test_compiled_norm_forward_and_backward(dtype, order):
-    x, weight = oracles.normal(4, 8, dtype=dtype), oracles.normal(8, seed=1, dtype=dtype)
+    x, weight = (
+        oracles.normal(4, 8, dtype=dtype),
+        oracles.normal(8, seed=1, dtype=dtype),
+    )
     grad = oracles.normal(4, 8, seed=2, dtype=dtype)
     results = []
     for run in (rms_norm, lambda *a, **k: compiled_once(rms_norm, *a, **k)):
@@ -403,7 +452,9 @@ def test_compiled_norm_forward_and_backward(dtype, order):
         results.append((y.detach(), leaf.grad, weight_leaf.grad))
     rtol = 1e-6 if dtype == torch.float32 else 2 * torch.finfo(dtype).eps
     for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=rtol, atol=2 * torch.finfo(dtype).eps)
+        torch.testing.assert_close(
+            one, other, rtol=rtol, atol=2 * torch.finfo(dtype).eps
+        )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -419,7 +470,10 @@ def test_compiled_rotation_backward(layout):
 
 @pytest.mark.parametrize("padding_idx", [None, 0])
 def test_compiled_embedding(padding_idx):
-    table, ids = ScaledEmbedding(7, 8, padding_idx=padding_idx), torch.tensor([[1, 6, 0]])
+    table, ids = (
+        ScaledEmbedding(7, 8, padding_idx=padding_idx),
+        torch.tensor([[1, 6, 0]]),
+    )
     assert torch.equal(compiled_once(table, ids), table(ids))
     hidden = oracles.normal(1, 3, 8)
     assert torch.equal(compiled_once(table.logits, hidden), table.logits(hidden))

@@ -1,4 +1,4 @@
-"""The scaled table, and the tie of its two uses through every move a module can make."""
+"""The scaled table, and the tie of its two uses through every move of a module."""
 
 import copy
 import io
@@ -40,18 +40,23 @@ def assert_tied(table):
     looked_up.sum().backward()
     once = table.weight.grad.clone()
     table.logits(hidden).sum().backward()
-    assert torch.equal(table.weight.grad, once + 1)  # gradients of both uses, in one place
+    assert torch.equal(
+        table.weight.grad, once + 1
+    )  # gradients of both uses, in one place
     table.weight.grad = None
 
 
-# --- forward ---------------------------------------------------------------------------
+# --- forward ---
+
 
 @pytest.mark.parametrize("d_model", [1, 4, 64, 512, 7168])
 def test_scale_is_the_square_root_of_the_width(d_model):
     table = ScaledEmbedding(3, d_model)
     assert isinstance(table.scale, float)
     assert table.scale == pytest.approx(math.sqrt(d_model), rel=1e-12)
-    torch.testing.assert_close(table(torch.arange(3)), table.weight * math.sqrt(d_model))
+    torch.testing.assert_close(
+        table(torch.arange(3)), table.weight * math.sqrt(d_model)
+    )
 
 
 @pytest.mark.parametrize("scale", [1, 1.0, 0.5, 48.0, 3])
@@ -77,7 +82,7 @@ def test_shapes_and_dtypes(dtype, shape):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("d_model", [512, 768, 3072])
 def test_scale_is_rounded_once_to_the_tables_dtype(dtype, d_model):
-    """A float32 scale on a bfloat16 table is another model (Gemma's 55.5 is not 55.4256)."""
+    """A float32 scale on a bfloat16 table is another model: 55.4256 is not 55.5."""
     table = ScaledEmbedding(50, d_model, dtype=dtype)
     scale = torch.tensor(math.sqrt(d_model), dtype=torch.float64).to(dtype)
     want = (table.weight.double() * scale.double()).to(dtype)
@@ -91,8 +96,9 @@ def test_rounding_of_the_scale_follows_a_cast(dtype):
     want = (table.weight.double() * scale.double()).to(dtype)
     assert torch.equal(table(torch.arange(50)), want)
     back = table.double()
-    torch.testing.assert_close(back(torch.arange(50)), back.weight * math.sqrt(768),
-                               rtol=1e-15, atol=0)
+    torch.testing.assert_close(
+        back(torch.arange(50)), back.weight * math.sqrt(768), rtol=1e-15, atol=0
+    )
 
 
 def test_lookup_is_the_one_hot_product():
@@ -118,7 +124,9 @@ def test_init_std(std):
 
 def test_default_init_std_is_the_references():
     torch.manual_seed(0)
-    assert ScaledEmbedding(2000, 128).weight.std().item() == pytest.approx(0.02, rel=0.01)
+    assert ScaledEmbedding(2000, 128).weight.std().item() == pytest.approx(
+        0.02, rel=0.01
+    )
 
 
 def test_same_seed_same_table():
@@ -163,7 +171,8 @@ def test_both_ends_of_the_table_are_legal():
     assert torch.equal(table(torch.tensor([0, 4])), table.weight[[0, 4]] * 2)
 
 
-# --- padding -----------------------------------------------------------------------------
+# --- padding ---
+
 
 @pytest.mark.parametrize("padding_idx", [0, 3, 6])
 def test_padding_row_starts_at_zero_and_learns_only_through_the_output(padding_idx):
@@ -193,7 +202,8 @@ def test_without_padding_every_row_learns():
     assert torch.equal(table.weight.grad, torch.full((7, 4), 2.0))
 
 
-# --- gradients ---------------------------------------------------------------------------
+# --- gradients ---
+
 
 def test_gradcheck_of_both_uses():
     table = ScaledEmbedding(5, 3, dtype=torch.float64)
@@ -230,7 +240,8 @@ def test_same_values_with_and_without_gradients(dtype):
     assert_tied(table)
 
 
-# --- the tie -----------------------------------------------------------------------------
+# --- the tie ---
+
 
 def by_torch_save(table):
     stream = io.BytesIO()
@@ -301,7 +312,9 @@ def test_tie_survives(move):
     kept = table.weight.detach().clone()
     moved = MOVES[move](table)
     assert torch.equal(moved.weight.detach().float(), kept)
-    assert moved.weight.requires_grad and sum(p.numel() for p in moved.parameters()) == 28
+    assert (
+        moved.weight.requires_grad and sum(p.numel() for p in moved.parameters()) == 28
+    )
     assert moved.scale == 2.0
     assert_tied(moved)
 
@@ -316,6 +329,7 @@ def test_deepcopy_is_independent():
 
 def test_tie_survives_inside_a_model():
     """Two attributes for one module: still one tensor, once in the optimiser."""
+
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -347,7 +361,7 @@ def test_replacing_the_parameter_changes_both_uses():
 
 
 def test_a_grown_table_keeps_its_rows_and_its_tie():
-    """Resizing: a larger table, the old rows copied in; there is no second matrix to forget."""
+    """Resizing: a larger table, the old rows copied in; no second matrix to forget."""
     old = ScaledEmbedding(7, 4)
     new = ScaledEmbedding(9, 4)
     with torch.no_grad():
@@ -362,7 +376,9 @@ def test_a_grown_table_keeps_its_rows_and_its_tie():
 def test_growing_the_parameter_in_place_moves_the_legal_range():
     """The id check follows the table that is there, not the size it was built with."""
     table = ScaledEmbedding(7, 4)
-    table.weight = torch.nn.Parameter(torch.cat([table.weight.detach(), torch.ones(2, 4)]))
+    table.weight = torch.nn.Parameter(
+        torch.cat([table.weight.detach(), torch.ones(2, 4)])
+    )
     assert torch.equal(table(torch.tensor([8])), torch.full((1, 4), 2.0))
     with pytest.raises(IndexError):
         table(torch.tensor([9]))

@@ -20,25 +20,48 @@ from apex_lessons.rope import (
     inverse_frequencies,
     rotary_tables,
 )
-from apex_lessons.yarn import apex1, dynamic_ntk, llama3, longrope, proportional, regimes, yarn
+from apex_lessons.yarn import (
+    apex1,
+    dynamic_ntk,
+    llama3,
+    longrope,
+    proportional,
+    regimes,
+    yarn,
+)
 from tests import oracles
 from tests.pretend_device import PretendDevice
 
 LAYOUTS = ["interleaved", "half"]
-FREQUENCIES = {case["name"]: case for case in oracles.golden("frequencies.json")["cases"]}
-DEEPSEEK = {
-    "model_type": "deepseek_v3", "hidden_size": 7168, "num_attention_heads": 128,
-    "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
-    "max_position_embeddings": 163_840, "rope_theta": 10_000,
+FREQUENCIES = {
+    case["name"]: case for case in oracles.golden("frequencies.json")["cases"]
 }
-YARN_40 = {"type": "yarn", "factor": 40, "beta_fast": 32, "beta_slow": 1,
-           "original_max_position_embeddings": 4096}
+DEEPSEEK = {
+    "model_type": "deepseek_v3",
+    "hidden_size": 7168,
+    "num_attention_heads": 128,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+    "max_position_embeddings": 163_840,
+    "rope_theta": 10_000,
+}
+YARN_40 = {
+    "type": "yarn",
+    "factor": 40,
+    "beta_fast": 32,
+    "beta_slow": 1,
+    "original_max_position_embeddings": 4096,
+}
 
 
 def test_every_fault_of_the_list_has_a_test():
     listed = {fault["id"] for fault in oracles.golden("faults.json")}
-    covered = {found[1] for name in globals()
-               if (found := re.match(r"test_fault_(\d+[a-d]?)_", name))}
+    covered = {
+        found[1]
+        for name in globals()
+        if (found := re.match(r"test_fault_(\d+[a-d]?)_", name))
+    }
     assert listed == covered
 
 
@@ -51,7 +74,9 @@ def test_fault_1_positions_in_half_precision(dtype):
     y, _ = module(x, x)
     exact = oracles.rotate(x, range(2048), module.inv_freq, "interleaved")
     assert (y.double() - exact).abs().max() <= torch.finfo(dtype).eps
-    for table in rotary_tables(torch.arange(2048), inverse_frequencies(32), dtype=dtype):
+    for table in rotary_tables(
+        torch.arange(2048), inverse_frequencies(32), dtype=dtype
+    ):
         assert table.dtype == dtype
     with pytest.raises(TypeError):
         rotary_tables(torch.arange(16).to(dtype), inverse_frequencies(32))
@@ -72,13 +97,17 @@ def test_fault_1b_a_cast_of_the_model_rounds_no_frequency(dtype):
 def test_fault_2_angles_far_out(start):
     """float32 angles: 6.8e-3, 7.6e-3 and 6.0e-2."""
     positions = list(range(start, start + 256, 17))
-    for got, exact in zip(rotary_tables(torch.tensor(positions), inverse_frequencies(128)),
-                          oracles.exact_tables(positions, 128, 1e4), strict=True):
+    for got, exact in zip(
+        rotary_tables(torch.tensor(positions), inverse_frequencies(128)),
+        oracles.exact_tables(positions, 128, 1e4),
+        strict=True,
+    ):
         assert (got.double() - exact).abs().max() <= 6e-8
 
 
 def test_fault_3_a_long_prompt_leaves_nothing_behind():
     """A dynamic base that is not reset drifts by 0.95 for the next short prompt."""
+
     def short_prompt():
         scaled = dynamic_ntk(64, base=1e4, factor=2, trained_length=4096, length=100)
         return rotary_tables(torch.arange(100), scaled.inv_freq)
@@ -95,19 +124,30 @@ def test_fault_3_a_long_prompt_leaves_nothing_behind():
 
 def test_fault_3b_one_base_for_a_sequence():
     """Keys cached under a shorter length carry an older base than the new query."""
+
     def rope(length):
         scaled = dynamic_ntk(8, base=1e4, factor=2, trained_length=8, length=length)
         return RotaryEmbedding(8, scaling=scaled)
 
     keys = oracles.normal(1, 1, 12, 8, dtype=torch.float64)
     query = oracles.normal(1, 1, 1, 8, seed=1, dtype=torch.float64)
-    cached = torch.cat([rope(i + 1)(keys[:, :, i : i + 1], keys[:, :, i : i + 1], offset=i)[1]
-                        for i in range(12)], dim=2)
+    cached = torch.cat(
+        [
+            rope(i + 1)(keys[:, :, i : i + 1], keys[:, :, i : i + 1], offset=i)[1]
+            for i in range(12)
+        ],
+        dim=2,
+    )
     final = rope(12)
     turned = final(query, query, offset=11)[0]
     full = final(keys, keys)[1]
-    by_read = torch.cat([final(keys[:, :, i : i + 1], keys[:, :, i : i + 1], offset=i)[1]
-                         for i in range(12)], dim=2)
+    by_read = torch.cat(
+        [
+            final(keys[:, :, i : i + 1], keys[:, :, i : i + 1], offset=i)[1]
+            for i in range(12)
+        ],
+        dim=2,
+    )
     assert torch.equal(by_read, full)  # rotated at read: one base
     wrong = (turned @ cached.transpose(-1, -2)) - (turned @ full.transpose(-1, -2))
     assert wrong.abs().max() > 0.01
@@ -118,10 +158,21 @@ def test_fault_4_truncate_false_of_gpt_oss_is_heard(spelling):
     """Rounded ends 8 and 18 instead of 8.0928 and 17.3980: 76 % off at pair 17."""
     ramp = oracles.pair_ramp(64, 150_000, 4096, 32, 1, truncate=False)
     want = torch.tensor(oracles.blend(64, 150_000, 32, ramp), dtype=torch.float64)
-    block = {"factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
-             "original_max_position_embeddings": 4096, "rope_type": "yarn"}
-    config = {"model_type": "gpt_oss", "head_dim": 64, "hidden_size": 2880,
-              "num_attention_heads": 64, "max_position_embeddings": 131_072}
+    block = {
+        "factor": 32.0,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "truncate": False,
+        "original_max_position_embeddings": 4096,
+        "rope_type": "yarn",
+    }
+    config = {
+        "model_type": "gpt_oss",
+        "head_dim": 64,
+        "hidden_size": 2880,
+        "num_attention_heads": 64,
+        "max_position_embeddings": 131_072,
+    }
     if spelling == "rope_scaling":
         config |= {"rope_theta": 150_000, "rope_scaling": block}
     else:
@@ -130,12 +181,16 @@ def test_fault_4_truncate_false_of_gpt_oss_is_heard(spelling):
     direct = yarn(64, base=150_000, factor=32, trained_length=4096, truncate=False)
     for inv_freq in (direct.inv_freq, found.scaled.inv_freq):
         torch.testing.assert_close(inv_freq, want, rtol=1e-12, atol=0)
-    wrong = FREQUENCIES["gpt-oss config but truncate=True (the wrong one)"]["inv_freq_f64"]
+    wrong = FREQUENCIES["gpt-oss config but truncate=True (the wrong one)"][
+        "inv_freq_f64"
+    ]
     off = (torch.tensor(wrong, dtype=torch.float64) / want - 1).abs()
     assert off.argmax() == 17 and off.max() > 0.4
 
 
-@pytest.mark.parametrize("name, mscale, factor", [("V3", 1.0, 1.87385), ("V2-Lite", 0.707, 1.58963)])
+@pytest.mark.parametrize(
+    "name, mscale, factor", [("V3", 1.0, 1.87385), ("V2-Lite", 0.707, 1.58963)]
+)
 def test_fault_6_the_temperature_of_deepseek_is_on_the_softmax(name, mscale, factor):
     block = {**YARN_40, "mscale": mscale, "mscale_all_dim": mscale}
     (found,) = rope_from_config({**DEEPSEEK, "rope_scaling": block}).values()
@@ -146,13 +201,20 @@ def test_fault_6_the_temperature_of_deepseek_is_on_the_softmax(name, mscale, fac
 
 
 def test_fault_6b_equal_scales_are_one_on_the_tables_and_a_square_on_the_softmax():
-    scaled = yarn(64, base=1e4, factor=40, trained_length=4096, mscale=1, mscale_all_dim=1)
+    scaled = yarn(
+        64, base=1e4, factor=40, trained_length=4096, mscale=1, mscale_all_dim=1
+    )
     assert scaled.attention_factor == 1.0
     block = {**YARN_40, "mscale": 1.0, "mscale_all_dim": 1.0}
     (found,) = rope_from_config({**DEEPSEEK, "rope_scaling": block}).values()
     assert found.scaled.attention_factor == 1.0
-    assert found.softmax_factor == pytest.approx((0.1 * math.log(40) + 1) ** 2, rel=1e-12)
-    assert regimes(inverse_frequencies(64), found.scaled.inv_freq, 40).tolist().count(0) == 11
+    assert found.softmax_factor == pytest.approx(
+        (0.1 * math.log(40) + 1) ** 2, rel=1e-12
+    )
+    assert (
+        regimes(inverse_frequencies(64), found.scaled.inv_freq, 40).tolist().count(0)
+        == 11
+    )
 
 
 @pytest.mark.parametrize("given", [1.0, 1.25])
@@ -160,12 +222,23 @@ def test_fault_6c_an_explicit_attention_factor_wins(given):
     """Ignored, it would be 1.3689."""
     scaled = yarn(64, base=1e4, factor=40, trained_length=4096, attention_factor=given)
     assert scaled.attention_factor == given
-    scaled = longrope(4, base=1e4, factor=32, trained_length=4096, factors=[1, 1],
-                      attention_factor=given)
+    scaled = longrope(
+        4,
+        base=1e4,
+        factor=32,
+        trained_length=4096,
+        factors=[1, 1],
+        attention_factor=given,
+    )
     assert scaled.attention_factor == given
-    config = {"model_type": "llama", "hidden_size": 128, "num_attention_heads": 2,
-              "max_position_embeddings": 163_840, "rope_theta": 1e4,
-              "rope_scaling": {**YARN_40, "attention_factor": given}}
+    config = {
+        "model_type": "llama",
+        "hidden_size": 128,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 163_840,
+        "rope_theta": 1e4,
+        "rope_scaling": {**YARN_40, "attention_factor": given},
+    }
     (found,) = rope_from_config(config).values()
     assert found.scaled.attention_factor == given
 
@@ -176,18 +249,23 @@ def test_fault_6d_the_factor_is_applied_exactly_once(layout):
     scaling = yarn(8, base=1e4, factor=4, trained_length=4096)
     x = oracles.normal(1, 1, 3, 8, dtype=torch.float64)
     q, k = RotaryEmbedding(8, scaling=scaling, layout=layout)(x, x)
-    torch.testing.assert_close(q.norm(dim=-1) / x.norm(dim=-1), torch.full(
-        (1, 1, 3), 1.138629436111989, dtype=torch.float64))
-    torch.testing.assert_close((q * k).sum(-1) / x.square().sum(-1), torch.full(
-        (1, 1, 3), 1.2964769927807063, dtype=torch.float64))
+    torch.testing.assert_close(
+        q.norm(dim=-1) / x.norm(dim=-1),
+        torch.full((1, 1, 3), 1.138629436111989, dtype=torch.float64),
+    )
+    torch.testing.assert_close(
+        (q * k).sum(-1) / x.square().sum(-1),
+        torch.full((1, 1, 3), 1.2964769927807063, dtype=torch.float64),
+    )
 
 
 def test_fault_7_the_upper_end_is_clamped_at_dim_less_one():
     """dim/2 - 1 moves a pair by 67 %; at 4096 trained tokens nothing shows."""
     scaled = yarn(64, base=1e4, factor=4, trained_length=131_072).inv_freq
     want = oracles.blend(64, 1e4, 4, oracles.pair_ramp(64, 1e4, 131_072, 32, 1, True))
-    torch.testing.assert_close(scaled, torch.tensor(want, dtype=torch.float64), rtol=1e-12,
-                               atol=0)
+    torch.testing.assert_close(
+        scaled, torch.tensor(want, dtype=torch.float64), rtol=1e-12, atol=0
+    )
     wrong = oracles.blend(64, 1e4, 4, [min(1, max(0, (i - 22) / 9)) for i in range(32)])
     assert (scaled / torch.tensor(wrong, dtype=torch.float64) - 1).abs().max() > 0.6
 
@@ -198,19 +276,30 @@ def test_fault_8_no_silent_return_to_plain_frequencies(dim, length, truncate):
     """high below low leaves every pair unscaled in four released programs."""
     with pytest.raises(ValueError, match=f"{length}"):
         yarn(dim, base=1e4, factor=4, trained_length=length, truncate=truncate)
-    by_turns = yarn(dim, base=1e4, factor=4, trained_length=length, ramp="rotations").inv_freq
+    by_turns = yarn(
+        dim, base=1e4, factor=4, trained_length=length, ramp="rotations"
+    ).inv_freq
     turns = torch.tensor(oracles.turns(dim, 1e4, length))
     slow = turns <= 1
     assert slow.any()
-    torch.testing.assert_close(by_turns[slow], inverse_frequencies(dim)[slow] / 4, rtol=1e-12,
-                               atol=0)
+    torch.testing.assert_close(
+        by_turns[slow], inverse_frequencies(dim)[slow] / 4, rtol=1e-12, atol=0
+    )
 
 
 @pytest.mark.parametrize("ramp", ["pair", "rotations"])
 def test_fault_8b_betas_the_wrong_way_round(ramp):
     """The ramp runs backwards: the fastest pair divided, the slowest untouched."""
     with pytest.raises(ValueError, match="beta_fast"):
-        yarn(64, base=1e4, factor=4, trained_length=4096, beta_fast=1, beta_slow=32, ramp=ramp)
+        yarn(
+            64,
+            base=1e4,
+            factor=4,
+            trained_length=4096,
+            beta_fast=1,
+            beta_slow=32,
+            ramp=ramp,
+        )
 
 
 def test_fault_9_the_printed_rule_is_kept_and_yarn_is_not_it():
@@ -220,7 +309,11 @@ def test_fault_9_the_printed_rule_is_kept_and_yarn_is_not_it():
     case = FREQUENCIES["Yarn-Llama-2-7b-64k"]
     want = torch.tensor(case["peers"]["APEX-1 apply_yarn_scaling"]["inv_freq"])
     torch.testing.assert_close(printed.inv_freq, want.double(), rtol=5e-7, atol=0)
-    assert regimes(plain, printed.inv_freq, 16).bincount(minlength=3).tolist() == [12, 0, 52]
+    assert regimes(plain, printed.inv_freq, 16).bincount(minlength=3).tolist() == [
+        12,
+        0,
+        52,
+    ]
     for ramp, counts in (("pair", [21, 25, 18]), ("rotations", [21, 25, 18])):
         real = yarn(128, base=1e4, factor=16, trained_length=4096, ramp=ramp)
         assert regimes(plain, real.inv_freq, 16).bincount().tolist() == counts
@@ -245,7 +338,9 @@ def test_fault_10_layouts_agree_only_after_the_permutation():
     torch.testing.assert_close(moved, want, rtol=0, atol=1e-5)
     for layout in LAYOUTS:  # each layout alone is a rotation
         turned, _ = RotaryEmbedding(8, layout=layout)(q, k, offset=1)
-        torch.testing.assert_close(turned.norm(dim=-1), q.norm(dim=-1), rtol=1e-6, atol=0)
+        torch.testing.assert_close(
+            turned.norm(dim=-1), q.norm(dim=-1), rtol=1e-6, atol=0
+        )
 
 
 def test_fault_10b_the_layout_belongs_to_the_module():
@@ -253,7 +348,11 @@ def test_fault_10b_the_layout_belongs_to_the_module():
     main, indexer = RotaryEmbedding(8), RotaryEmbedding(8, layout="half")
     assert "interleaved" in repr(main) and "half" in repr(indexer)
     x = oracles.normal(1, 1, 5, 8)
-    for module, layout in ((main, "interleaved"), (indexer, "half"), (main, "interleaved")):
+    for module, layout in (
+        (main, "interleaved"),
+        (indexer, "half"),
+        (main, "interleaved"),
+    ):
         want = oracles.rotate(x, range(5), inverse_frequencies(8), layout)
         torch.testing.assert_close(module(x, x)[0].double(), want, rtol=0, atol=1e-6)
     with pytest.raises(ValueError, match="layout"):
@@ -267,7 +366,9 @@ def test_fault_11_a_half_precision_call_does_not_poison_the_tables(layout):
     module(x.bfloat16(), x.bfloat16())
     want = oracles.rotate(x, range(1024), inverse_frequencies(32), layout)
     torch.testing.assert_close(module(x, x)[0].double(), want, rtol=0, atol=3e-7)
-    shifted, _ = module(x, x, offset=10)  # after a cached call: not the table of offset 0
+    shifted, _ = module(
+        x, x, offset=10
+    )  # after a cached call: not the table of offset 0
     want = oracles.rotate(x, range(10, 1034), inverse_frequencies(32), layout)
     torch.testing.assert_close(shifted.double(), want, rtol=0, atol=3e-7)
 
@@ -332,8 +433,9 @@ def test_fault_20_eps_is_a_number_whatever_the_dtype():
     x = 0.058 * torch.tensor([1.0, -1.0, 1.0, 1.0])
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
         got = rms_norm(x.to(dtype)).abs().double()
-        torch.testing.assert_close(got, torch.full((4,), 0.99985, dtype=torch.float64),
-                                   rtol=4e-3, atol=0)
+        torch.testing.assert_close(
+            got, torch.full((4,), 0.99985, dtype=torch.float64), rtol=4e-3, atol=0
+        )
     with pytest.raises((TypeError, ValueError), match="eps"):
         rms_norm(x, eps=None)
 
@@ -341,8 +443,9 @@ def test_fault_20_eps_is_a_number_whatever_the_dtype():
 @pytest.mark.parametrize("gradients", [False, True])
 def test_fault_22_the_sum_of_squares_does_not_overflow_float32(gradients):
     x = torch.tensor([1e20, -1e20, 1e20, 1e20]).requires_grad_(gradients)
-    torch.testing.assert_close(rms_norm(x), torch.tensor([1.0, -1.0, 1.0, 1.0]), rtol=2e-7,
-                               atol=0)
+    torch.testing.assert_close(
+        rms_norm(x), torch.tensor([1.0, -1.0, 1.0, 1.0]), rtol=2e-7, atol=0
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -377,21 +480,30 @@ def test_fault_26_sliced_and_proportional_are_two_things():
 
 
 def test_fault_27_no_graph_break_for_any_method():
-    """Two for dynamic NTK elsewhere, which branches on a tensor; here it is in the graph."""
+    """Two for dynamic NTK elsewhere, which branches on a tensor; it is included."""
     settings = {"base": 1e4, "factor": 2.0, "trained_length": 16}
 
     def rotate(x):
         out, rows = [], x.shape[-2]
-        for scaled in (yarn(8, **settings), dynamic_ntk(8, **settings, length=rows),
-                       llama3(8, **settings),
-                       longrope(8, **settings, factors=[1.0, 1.5, 2.0, 2.0])):
-            tables = rotary_tables(torch.arange(rows), scaled.inv_freq,
-                                   attention_factor=scaled.attention_factor)
+        for scaled in (
+            yarn(8, **settings),
+            dynamic_ntk(8, **settings, length=rows),
+            llama3(8, **settings),
+            longrope(8, **settings, factors=[1.0, 1.5, 2.0, 2.0]),
+        ):
+            tables = rotary_tables(
+                torch.arange(rows),
+                scaled.inv_freq,
+                attention_factor=scaled.attention_factor,
+            )
             out.append(apply_rotary(x, *tables))
         return out
 
     torch._dynamo.reset()
-    assert torch._dynamo.explain(rotate)(oracles.normal(1, 2, 24, 8)).graph_break_count == 0
+    assert (
+        torch._dynamo.explain(rotate)(oracles.normal(1, 2, 24, 8)).graph_break_count
+        == 0
+    )
 
 
 def test_fault_29_the_table_lies_where_q_lies():

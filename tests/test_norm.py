@@ -17,15 +17,20 @@ EPS_NONE = {n: c for n, c in GOLDEN["rmsnorm"].items() if "dw" not in c}
 HARD = GOLDEN["rmsnorm_hard"]
 ORDERS = ["cast-last", "cast-first", "cast-to-weight"]
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
-NAMED = {"torch.float32": torch.float32, "torch.bfloat16": torch.bfloat16,
-         "torch.float16": torch.float16}
+NAMED = {
+    "torch.float32": torch.float32,
+    "torch.bfloat16": torch.bfloat16,
+    "torch.float16": torch.float16,
+}
 
 
 def how_it_casts(name):
     """The order of the library's own code."""
     first = "Llama" in name or "meta-llama" in name
-    return {"order": "cast-first" if first else "cast-last",
-            "weight_offset": 1.0 if "Gemma" in name else 0.0}
+    return {
+        "order": "cast-first" if first else "cast-last",
+        "weight_offset": 1.0 if "Gemma" in name else 0.0,
+    }
 
 
 def case_tensors(case):
@@ -45,7 +50,8 @@ def run_case(name):
     return y.detach(), x.grad, weight.grad
 
 
-# --- golden outputs and gradients --------------------------------------------------------
+# --- golden outputs and gradients ---
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_golden_forward(name):
@@ -61,7 +67,7 @@ def test_golden_forward(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_golden_gradients(name):
-    """A half-type dw summed in bf16 is off by several steps; ours is one rounding away."""
+    """A dw summed in bf16 is off by several steps; ours is one rounding away."""
     case = CASES[name]
     for got, key in zip(run_case(name)[1:], ("dx", "dw"), strict=True):
         exact = torch.tensor(case[key + "_f64"], dtype=torch.float64).view(got.shape)
@@ -85,11 +91,13 @@ def test_golden_forward_against_float64(name):
     elif how_it_casts(name)["order"] == "cast-last":
         oracles.assert_rounded_once(y, exact, slack=5e-7)
     else:  # two roundings
-        assert ((y.double() - exact).abs() <= 2.1 * oracles.half_step(exact, y.dtype)).all()
+        assert (
+            (y.double() - exact).abs() <= 2.1 * oracles.half_step(exact, y.dtype)
+        ).all()
 
 
 def test_golden_eps_of_none_is_a_number_of_its_own():
-    """torch 2.13's eps=None is finfo(float32).eps; the course never leaves it to the dtype."""
+    """torch 2.13's eps=None is finfo(float32).eps; ours is never left to the dtype."""
     x = torch.tensor(INPUTS["x"]).view(INPUTS["shape"])
     case = EPS_NONE["torch.nn.RMSNorm eps=None fp32"]
     got = rms_norm(x, eps=torch.finfo(torch.float32).eps)
@@ -101,7 +109,7 @@ def test_golden_eps_of_none_is_a_number_of_its_own():
     assert torch.equal(got.float(), torch.tensor(case["y"]).view(x.shape))
 
 
-# --- hard inputs -----------------------------------------------------------------------
+# --- hard inputs ---
 
 MIXED = "bf16 x, fp32 weight (who decides the output dtype?)"
 
@@ -109,7 +117,7 @@ MIXED = "bf16 x, fp32 weight (who decides the output dtype?)"
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", [name for name in HARD if name != MIXED])
 def test_golden_hard_input_gives_the_float64_truth(name, order):
-    """Released norms give 0 for 1e20 and for 3e38, and nan for half zeros with eps 1e-8."""
+    """Released norms give 0 for 1e20 and 3e38, and nan for half zeros with eps 1e-8."""
     case = HARD[name]
     dtype = NAMED[case["dtype"]]
     x = torch.tensor([float(v) for v in case["x"]], dtype=torch.float64).to(dtype)
@@ -127,7 +135,9 @@ def test_golden_hard_input_gives_the_float64_truth(name, order):
 @pytest.mark.parametrize("order", ["cast-last", "cast-to-weight"])
 def test_golden_float32_weight_on_a_bfloat16_stream(order):
     """Llama's own norm turns the stream into float32 here; ours stays bfloat16."""
-    truth = torch.tensor([float(v) for v in HARD[MIXED]["float64"]], dtype=torch.float64)
+    truth = torch.tensor(
+        [float(v) for v in HARD[MIXED]["float64"]], dtype=torch.float64
+    )
     x = torch.tensor([1.0, 2.0, 3.0, 4.0]).bfloat16()
     weight = torch.tensor([1.001, 1.002, 1.003, 1.004])
     got = rms_norm(x, weight, HARD[MIXED]["eps"], order=order)
@@ -151,7 +161,9 @@ def test_any_size_of_input(dtype, value, width):
 @pytest.mark.parametrize("width", [64, 512, 4096, 16384])
 def test_float32_result_is_right_to_the_last_bits(width):
     x = oracles.normal(8, width)
-    torch.testing.assert_close(rms_norm(x).double(), oracles.rms_norm(x), rtol=5e-7, atol=0)
+    torch.testing.assert_close(
+        rms_norm(x).double(), oracles.rms_norm(x), rtol=5e-7, atol=0
+    )
 
 
 def test_one_huge_row_leaves_its_neighbours_alone():
@@ -165,7 +177,9 @@ def test_one_huge_row_leaves_its_neighbours_alone():
 
 def test_one_huge_entry_in_a_row():
     x = torch.tensor([1e30, 1.0, -1e30, 1e10])
-    torch.testing.assert_close(rms_norm(x).double(), oracles.rms_norm(x), rtol=1e-6, atol=0)
+    torch.testing.assert_close(
+        rms_norm(x).double(), oracles.rms_norm(x), rtol=1e-6, atol=0
+    )
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e20, 1e-20, 1e30])
@@ -180,8 +194,12 @@ def test_gradient_of_huge_and_tiny_inputs(scale):
     oracles.rms_norm(exact, exact_weight).backward(grad.double())
     size = exact.grad.abs().max().item()
     torch.testing.assert_close(x.grad.double(), exact.grad, rtol=1e-5, atol=1e-6 * size)
-    torch.testing.assert_close(weight.grad.double(), exact_weight.grad, rtol=1e-5,
-                               atol=1e-6 * exact_weight.grad.abs().max().item())
+    torch.testing.assert_close(
+        weight.grad.double(),
+        exact_weight.grad,
+        rtol=1e-5,
+        atol=1e-6 * exact_weight.grad.abs().max().item(),
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -190,11 +208,16 @@ def test_zero_rows_and_their_gradient(dtype):
     y = rms_norm(x, torch.ones(4, dtype=dtype), 1e-6)
     assert torch.equal(y, torch.zeros_like(y))
     y.sum().backward()
-    torch.testing.assert_close(x.grad.double(), torch.full((2, 4), 1000.0,
-                               dtype=torch.float64), rtol=1e-2, atol=0)
+    torch.testing.assert_close(
+        x.grad.double(),
+        torch.full((2, 4), 1000.0, dtype=torch.float64),
+        rtol=1e-2,
+        atol=0,
+    )
 
 
-# --- values ------------------------------------------------------------------------------
+# --- values ---
+
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("offset", [0.0, 1.0])
@@ -227,7 +250,9 @@ def test_cast_orders_differ_and_are_the_published_ones():
     for order in ORDERS:
         got = rms_norm(x, weight, order=order)
         assert (got != want[order]).float().mean() < 1e-3, order
-    differ = (rms_norm(x, weight, order="cast-first") != want["cast-last"]).float().mean()
+    differ = (
+        (rms_norm(x, weight, order="cast-first") != want["cast-last"]).float().mean()
+    )
     assert 0.2 < differ < 0.3  # a quarter of all elements
 
 
@@ -248,26 +273,36 @@ def test_orders_are_one_function_in_float32(order):
 @pytest.mark.parametrize("x_dtype", DTYPES)
 @pytest.mark.parametrize("w_dtype", DTYPES)
 @pytest.mark.parametrize("order", ORDERS)
-def test_output_has_the_dtype_of_x_and_gradients_that_of_their_tensor(x_dtype, w_dtype, order):
+def test_output_has_the_dtype_of_x_and_gradients_that_of_their_tensor(
+    x_dtype, w_dtype, order
+):
     x = oracles.normal(3, 8, dtype=x_dtype).requires_grad_()
     weight = oracles.normal(8, seed=1, dtype=w_dtype).requires_grad_()
     y = rms_norm(x, weight, order=order)
     assert y.dtype == x_dtype
     y.sum().backward()
     assert x.grad.dtype == x_dtype and weight.grad.dtype == w_dtype
-    torch.testing.assert_close(y.double(), oracles.rms_norm(x, weight), rtol=1.5e-2, atol=1e-3)
+    torch.testing.assert_close(
+        y.double(), oracles.rms_norm(x, weight), rtol=1.5e-2, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("eps", [0.0, 1e-8, 1e-6, 1e-5, 0.1])
 def test_eps_stands_inside_the_root(eps):
     x = 1e-3 * oracles.normal(4, 16, dtype=torch.float64)
-    torch.testing.assert_close(rms_norm(x, eps=eps), oracles.rms_norm(x, eps=eps), rtol=1e-13,
-                               atol=0)
+    torch.testing.assert_close(
+        rms_norm(x, eps=eps), oracles.rms_norm(x, eps=eps), rtol=1e-13, atol=0
+    )
 
 
 def test_worked_example_of_the_reference():
     x = torch.tensor([2.0, -1.0, 0.5, 1.5], dtype=torch.float64)
-    want = [1.4605930971890022, -0.7302965485945011, 0.36514827429725055, 1.0954448228917517]
+    want = [
+        1.4605930971890022,
+        -0.7302965485945011,
+        0.36514827429725055,
+        1.0954448228917517,
+    ]
     assert rms_norm(x).tolist() == pytest.approx(want, rel=1e-14)
 
 
@@ -277,7 +312,9 @@ def test_scale_of_the_input_does_not_matter_shift_does():
     assert (rms_norm(x + 1) - rms_norm(x)).abs().max() > 0.1
 
 
-@pytest.mark.parametrize("shape", [(8,), (1, 8), (0, 8), (2, 0, 8), (2, 3, 8), (2, 3, 4, 8)])
+@pytest.mark.parametrize(
+    "shape", [(8,), (1, 8), (0, 8), (2, 0, 8), (2, 3, 8), (2, 3, 4, 8)]
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_shapes_and_empty_input(shape, dtype):
     x = oracles.normal(*shape, dtype=dtype).requires_grad_()
@@ -292,7 +329,9 @@ def test_shapes_and_empty_input(shape, dtype):
 
 def test_a_single_number_a_row():
     x = torch.tensor([[3.0], [-0.5]])
-    torch.testing.assert_close(rms_norm(x), torch.tensor([[1.0], [-1.0]]), rtol=1e-5, atol=0)
+    torch.testing.assert_close(
+        rms_norm(x), torch.tensor([[1.0], [-1.0]]), rtol=1e-5, atol=0
+    )
 
 
 def memories(x):
@@ -308,7 +347,10 @@ def memories(x):
 @pytest.mark.parametrize("memory", memories(torch.zeros(1, 1, 1)))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_memory_layout_does_not_change_the_result(memory, dtype):
-    x, weight = oracles.normal(3, 5, 16, dtype=dtype), oracles.normal(16, seed=1, dtype=dtype)
+    x, weight = (
+        oracles.normal(3, 5, 16, dtype=dtype),
+        oracles.normal(16, seed=1, dtype=dtype),
+    )
     grad = oracles.normal(3, 5, 16, seed=2, dtype=dtype)
     results = []
     for held in (x, memories(x)[memory]):
@@ -334,7 +376,10 @@ def test_expanded_input_and_gradient():
 def test_input_is_not_written_to():
     for dtype in DTYPES:
         for order in ORDERS:
-            x, weight = oracles.normal(3, 8, dtype=dtype), oracles.normal(8, dtype=dtype)
+            x, weight = (
+                oracles.normal(3, 8, dtype=dtype),
+                oracles.normal(8, dtype=dtype),
+            )
             kept = x.clone(), weight.clone()
             y = rms_norm(x, weight, order=order)
             assert torch.equal(x, kept[0]) and torch.equal(weight, kept[1])
@@ -354,7 +399,8 @@ def test_backward_leaves_its_inputs_alone_and_can_run_again():
         assert torch.equal(one, other)
 
 
-# --- gradients -----------------------------------------------------------------------------
+# --- gradients ---
+
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("offset", [0.0, 1.0])
@@ -375,8 +421,12 @@ def test_gradcheck_without_weight_and_of_each_alone():
     weight = oracles.normal(4, seed=1, dtype=torch.float64)
     leaf, weight_leaf = x.clone().requires_grad_(), weight.clone().requires_grad_()
     assert gradcheck(rms_norm, (leaf,)) and gradgradcheck(rms_norm, (leaf,))
-    assert gradcheck(rms_norm, (leaf, weight)) and gradgradcheck(rms_norm, (leaf, weight))
-    assert gradcheck(rms_norm, (x, weight_leaf)) and gradgradcheck(rms_norm, (x, weight_leaf))
+    assert gradcheck(rms_norm, (leaf, weight)) and gradgradcheck(
+        rms_norm, (leaf, weight)
+    )
+    assert gradcheck(rms_norm, (x, weight_leaf)) and gradgradcheck(
+        rms_norm, (x, weight_leaf)
+    )
 
 
 def test_gradcheck_of_strided_memory():
@@ -388,8 +438,12 @@ def test_gradcheck_of_strided_memory():
 def test_forward_mode_gradients():
     x = oracles.normal(3, 4, dtype=torch.float64)
     weight = oracles.normal(4, seed=1, dtype=torch.float64)
-    assert gradcheck(rms_norm, (x.requires_grad_(), weight.requires_grad_()),
-                     check_forward_ad=True, check_backward_ad=False)
+    assert gradcheck(
+        rms_norm,
+        (x.requires_grad_(), weight.requires_grad_()),
+        check_forward_ad=True,
+        check_backward_ad=False,
+    )
     tangent = oracles.normal(3, 4, seed=2, dtype=torch.float64)
     _, got = torch.func.jvp(rms_norm, (x.detach(),), (tangent,))
     _, want = torch.func.jvp(oracles.rms_norm, (x.detach(),), (tangent,))
@@ -399,7 +453,10 @@ def test_forward_mode_gradients():
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_same_values_with_and_without_gradients(order, dtype):
-    x, weight = oracles.normal(7, 33, dtype=dtype), oracles.normal(33, seed=1, dtype=dtype)
+    x, weight = (
+        oracles.normal(7, 33, dtype=dtype),
+        oracles.normal(33, seed=1, dtype=dtype),
+    )
     plain = rms_norm(x, weight, order=order)
     leaf, weight_leaf = x.clone().requires_grad_(), weight.clone().requires_grad_()
     for a, b in ((leaf, weight), (x, weight_leaf), (leaf, weight_leaf)):
@@ -428,7 +485,9 @@ def test_vmap_and_grad():
     def loss(row, weight):
         return rms_norm(row, weight).pow(3).sum()
 
-    per_row = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)), (0, None))(x, weight)
+    per_row = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1)), (0, None))(
+        x, weight
+    )
     leaf, weight_leaf = x.clone().requires_grad_(), weight.clone().requires_grad_()
     rms_norm(leaf, weight_leaf).pow(3).sum().backward()
     torch.testing.assert_close(per_row[0], leaf.grad)
@@ -437,7 +496,10 @@ def test_vmap_and_grad():
 
 def test_batch_of_one_row_at_a_time_equals_the_whole_exactly():
     for dtype in DTYPES:
-        x, weight = oracles.normal(6, 48, dtype=dtype), oracles.normal(48, seed=1, dtype=dtype)
+        x, weight = (
+            oracles.normal(6, 48, dtype=dtype),
+            oracles.normal(48, seed=1, dtype=dtype),
+        )
         whole = rms_norm(x, weight)
         for row in range(6):
             assert torch.equal(rms_norm(x[row : row + 1], weight)[0], whole[row])
@@ -458,7 +520,8 @@ def test_autocast_leaves_the_norm_alone():
         torch.testing.assert_close(other, one, rtol=1e-6, atol=1e-5)
 
 
-# --- the module ------------------------------------------------------------------------------
+# --- the module ---
+
 
 @pytest.mark.parametrize("offset", [0.0, 1.0])
 def test_module_starts_with_a_scale_of_one(offset):
@@ -482,7 +545,9 @@ def test_module_passes_its_settings_on():
     torch.nn.init.normal_(module.weight, generator=oracles.generator(4))
     want = rms_norm(x, module.weight, 1e-5, weight_offset=1.0)
     assert torch.equal(module(x), want)
-    assert not torch.equal(module(x), rms_norm(x, module.weight, 1e-6, weight_offset=1.0))
+    assert not torch.equal(
+        module(x), rms_norm(x, module.weight, 1e-6, weight_offset=1.0)
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -513,5 +578,6 @@ def test_repr_names_the_settings_with_and_without_weight():
 def test_unit_rms_not_unit_norm():
     y = rms_norm(oracles.normal(5, 512, dtype=torch.float64), eps=0.0)
     torch.testing.assert_close(y.square().mean(-1), torch.ones(5, dtype=torch.float64))
-    torch.testing.assert_close(y.norm(dim=-1), torch.full((5,), math.sqrt(512),
-                                                          dtype=torch.float64))
+    torch.testing.assert_close(
+        y.norm(dim=-1), torch.full((5,), math.sqrt(512), dtype=torch.float64)
+    )

@@ -1,4 +1,4 @@
-"""Laws that hold for every setting, and the edges of the house: imports, time, purity."""
+"""Laws that hold for every setting, and the edges of the house: imports, time."""
 
 import ast
 import json
@@ -41,34 +41,50 @@ law = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 LAYOUTS = st.sampled_from(["interleaved", "half"])
 DTYPES = st.sampled_from([torch.float64, torch.float32, torch.bfloat16, torch.float16])
 # Multiples of 32 take a path of their own.
-HEAD_DIMS = st.integers(1, 40).map(lambda pairs: 2 * pairs) | st.sampled_from([32, 64, 128])
+HEAD_DIMS = st.integers(1, 40).map(lambda pairs: 2 * pairs) | st.sampled_from(
+    [32, 64, 128]
+)
 WIDE_HEAD_DIMS = st.integers(2, 64).map(lambda pairs: 2 * pairs)
 BASES = st.floats(1.5, 1e7)
 FACTORS = st.floats(1.0, 200.0)
 POSITIONS = st.integers(0, 10_000_000)
 SEEDS = st.integers(0, 10_000)
-STEP = {torch.float64: 1e-15, torch.float32: 1e-7, torch.bfloat16: 8e-3, torch.float16: 1e-3}
+STEP = {
+    torch.float64: 1e-15,
+    torch.float32: 1e-7,
+    torch.bfloat16: 8e-3,
+    torch.float16: 1e-3,
+}
 
 METHODS = {
-    "position_interpolation": lambda d, b, f, n: position_interpolation(d, base=b, factor=f),
+    "position_interpolation": lambda d, b, f, n: position_interpolation(
+        d, base=b, factor=f
+    ),
     "ntk_aware": lambda d, b, f, n: ntk_aware(d, base=b, factor=f),
-    "dynamic_ntk": lambda d, b, f, n: dynamic_ntk(d, base=b, factor=f, trained_length=n,
-                                                  length=n),
-    "ntk_by_parts": lambda d, b, f, n: ntk_by_parts(d, base=b, factor=f, trained_length=n),
+    "dynamic_ntk": lambda d, b, f, n: dynamic_ntk(
+        d, base=b, factor=f, trained_length=n, length=n
+    ),
+    "ntk_by_parts": lambda d, b, f, n: ntk_by_parts(
+        d, base=b, factor=f, trained_length=n
+    ),
     "yarn": lambda d, b, f, n: yarn(d, base=b, factor=f, trained_length=n),
-    "yarn, not truncated": lambda d, b, f, n: yarn(d, base=b, factor=f, trained_length=n,
-                                                   truncate=False),
-    "yarn, ramp of the paper": lambda d, b, f, n: yarn(d, base=b, factor=f, trained_length=n,
-                                                       ramp="rotations"),
+    "yarn, not truncated": lambda d, b, f, n: yarn(
+        d, base=b, factor=f, trained_length=n, truncate=False
+    ),
+    "yarn, ramp of the paper": lambda d, b, f, n: yarn(
+        d, base=b, factor=f, trained_length=n, ramp="rotations"
+    ),
     "llama3": lambda d, b, f, n: llama3(d, base=b, factor=f, trained_length=n),
-    "longrope": lambda d, b, f, n: longrope(d, base=b, factor=f, trained_length=n,
-                                            factors=[1.0] * (d // 2)),
-    "proportional": lambda d, b, f, n: proportional(d, base=b, partial_rotary_factor=1.0,
-                                                    factor=f),
+    "longrope": lambda d, b, f, n: longrope(
+        d, base=b, factor=f, trained_length=n, factors=[1.0] * (d // 2)
+    ),
+    "proportional": lambda d, b, f, n: proportional(
+        d, base=b, partial_rotary_factor=1.0, factor=f
+    ),
     "apex1": lambda d, b, f, n: apex1(d, base=b, factor=f),
 }
-# A table of divisors says nothing about the factor, and at the trained length dynamic NTK
-# is plain RoPE whatever the factor.
+# A table of divisors says nothing about the factor, and at the trained length dynamic
+# NTK is plain RoPE whatever the factor.
 RAMPED = [name for name in METHODS if name not in ("longrope", "dynamic_ntk")]
 
 
@@ -76,7 +92,8 @@ def assert_small(difference, allowed):
     assert difference.numel() == 0 or difference.abs().max().item() <= allowed
 
 
-# --- rotation --------------------------------------------------------------------------------
+# --- rotation ---
+
 
 @law
 @given(HEAD_DIMS, LAYOUTS, st.lists(POSITIONS, min_size=1, max_size=5), SEEDS, BASES)
@@ -84,16 +101,25 @@ def test_rotation_keeps_every_norm(head_dim, layout, positions, seed, base):
     x = oracles.normal(1, 2, len(positions), head_dim, seed=seed)
     module = RotaryEmbedding(head_dim, layout=layout, base=base)
     y, _ = module(x, x, torch.tensor(positions))
-    torch.testing.assert_close(y.double().norm(dim=-1), x.double().norm(dim=-1), rtol=1e-6,
-                               atol=0)
+    torch.testing.assert_close(
+        y.double().norm(dim=-1), x.double().norm(dim=-1), rtol=1e-6, atol=0
+    )
 
 
 @law
-@given(HEAD_DIMS, LAYOUTS, st.integers(0, 5000), st.integers(0, 5000), st.integers(0, 10**6),
-       SEEDS)
+@given(
+    HEAD_DIMS,
+    LAYOUTS,
+    st.integers(0, 5000),
+    st.integers(0, 5000),
+    st.integers(0, 10**6),
+    SEEDS,
+)
 def test_score_depends_only_on_the_distance(head_dim, layout, m, n, shift, seed):
-    q, k = (oracles.normal(1, 1, 1, head_dim, seed=seed + i, dtype=torch.float64)
-            for i in (0, 1))
+    q, k = (
+        oracles.normal(1, 1, 1, head_dim, seed=seed + i, dtype=torch.float64)
+        for i in (0, 1)
+    )
     module = RotaryEmbedding(head_dim, layout=layout)
 
     def score(at, other):
@@ -126,7 +152,9 @@ def test_position_zero_changes_nothing(head_dim, layout, dtype, seed):
 
 @law
 @given(HEAD_DIMS, LAYOUTS, DTYPES, st.integers(0, 40), SEEDS, st.data())
-def test_one_rotation_in_every_dtype_width_and_position(head_dim, layout, dtype, seq, seed, data):
+def test_one_rotation_in_every_dtype_width_and_position(
+    head_dim, layout, dtype, seq, seed, data
+):
     rotary_dim = 2 * data.draw(st.integers(1, head_dim // 2))
     offset = data.draw(st.integers(0, 2_000_000))
     x = oracles.normal(2, 1, seq, head_dim, seed=seed, dtype=dtype)
@@ -135,23 +163,38 @@ def test_one_rotation_in_every_dtype_width_and_position(head_dim, layout, dtype,
     exact = oracles.rotate(x, range(offset, offset + seq), module.inv_freq, layout)
     assert y.dtype == dtype and y.shape == x.shape
     # Half a step of the dtype on numbers up to 5, and float32 or float64 angles.
-    assert_small(y.double() - exact, 8 * STEP[dtype] / 2 + (1e-6 if dtype != torch.float64
-                                                            else 1e-8))
+    assert_small(
+        y.double() - exact,
+        8 * STEP[dtype] / 2 + (1e-6 if dtype != torch.float64 else 1e-8),
+    )
     assert torch.equal(y[..., rotary_dim:], x[..., rotary_dim:])
 
 
 @law
-@given(HEAD_DIMS, st.integers(1, 4), st.integers(1, 6), SEEDS, st.integers(1, 10**6), st.data())
-def test_layouts_are_equal_after_conversion(head_dim, heads, d_model, seed, start, data):
+@given(
+    HEAD_DIMS,
+    st.integers(1, 4),
+    st.integers(1, 6),
+    SEEDS,
+    st.integers(1, 10**6),
+    st.data(),
+)
+def test_layouts_are_equal_after_conversion(
+    head_dim, heads, d_model, seed, start, data
+):
     rotary_dim = 2 * data.draw(st.integers(1, head_dim // 2))
     hidden = oracles.normal(1, 3, d_model, seed=seed, dtype=torch.float64)
-    weights = [oracles.normal(heads * head_dim, d_model, seed=seed + i, dtype=torch.float64)
-               for i in (1, 2)]
+    weights = [
+        oracles.normal(heads * head_dim, d_model, seed=seed + i, dtype=torch.float64)
+        for i in (1, 2)
+    ]
 
     def scores(weights, layout):
         module = RotaryEmbedding(head_dim, layout=layout, rotary_dim=rotary_dim)
-        q, k = ((hidden @ w.T).unflatten(-1, (heads, head_dim)).transpose(1, 2)
-                for w in weights)
+        q, k = (
+            (hidden @ w.T).unflatten(-1, (heads, head_dim)).transpose(1, 2)
+            for w in weights
+        )
         q, k = module(q, k, offset=start)
         return q @ k.transpose(-1, -2)
 
@@ -168,8 +211,12 @@ def test_conversion_is_a_permutation_with_an_inverse(pairs, heads, data):
     for to, back in (("half", "interleaved"), ("interleaved", "half")):
         there = convert_layout(rows, heads, to=to, rotary_dim=rotary_dim)
         assert torch.equal(there.sort().values, rows)
-        assert torch.equal(there // (2 * pairs), rows // (2 * pairs))  # no row leaves its head
-        assert torch.equal(convert_layout(there, heads, to=back, rotary_dim=rotary_dim), rows)
+        assert torch.equal(
+            there // (2 * pairs), rows // (2 * pairs)
+        )  # no row leaves its head
+        assert torch.equal(
+            convert_layout(there, heads, to=back, rotary_dim=rotary_dim), rows
+        )
 
 
 @law
@@ -177,15 +224,23 @@ def test_conversion_is_a_permutation_with_an_inverse(pairs, heads, data):
 def test_step_by_step_equals_the_full_pass_exactly(head_dim, layout, dtype, seq, seed):
     x = oracles.normal(1, 2, seq, head_dim, seed=seed, dtype=dtype)
     module = RotaryEmbedding(head_dim, layout=layout)
-    steps = [module(x[:, :, i : i + 1], x[:, :, i : i + 1], offset=i)[0] for i in range(seq)]
+    steps = [
+        module(x[:, :, i : i + 1], x[:, :, i : i + 1], offset=i)[0] for i in range(seq)
+    ]
     assert torch.equal(torch.cat(steps, dim=2), module(x, x)[0])
 
 
 @law
-@given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 300), DTYPES), min_size=1,
-                max_size=6), LAYOUTS)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3000), st.integers(0, 300), DTYPES),
+        min_size=1,
+        max_size=6,
+    ),
+    LAYOUTS,
+)
 def test_no_history_of_calls_changes_a_later_one(history, layout):
-    """Longer, shorter, further, in another dtype: the tables stay those of a new module."""
+    """Longer, shorter, further, in another dtype: always a new module's tables."""
     module = RotaryEmbedding(6, layout=layout)
     for offset, seq, dtype in history:
         x = oracles.normal(1, 1, seq, 6, dtype=dtype)
@@ -194,8 +249,12 @@ def test_no_history_of_calls_changes_a_later_one(history, layout):
 
 
 @law
-@given(st.lists(st.lists(POSITIONS, min_size=4, max_size=4), min_size=1, max_size=4), LAYOUTS,
-       DTYPES, SEEDS)
+@given(
+    st.lists(st.lists(POSITIONS, min_size=4, max_size=4), min_size=1, max_size=4),
+    LAYOUTS,
+    DTYPES,
+    SEEDS,
+)
 def test_a_batch_equals_its_rows_one_by_one(positions, layout, dtype, seed):
     x = oracles.normal(len(positions), 3, 4, 10, seed=seed, dtype=dtype)
     module = RotaryEmbedding(10, layout=layout, rotary_dim=6)
@@ -210,11 +269,14 @@ def test_a_batch_equals_its_rows_one_by_one(positions, layout, dtype, seed):
 def test_tables_are_right_to_float32_everywhere(head_dim, base, positions):
     inv_freq = inverse_frequencies(head_dim, base)
     tables = rotary_tables(torch.tensor(positions), inv_freq)
-    for got, exact in zip(tables, oracles.exact_tables(positions, head_dim, base), strict=True):
+    for got, exact in zip(
+        tables, oracles.exact_tables(positions, head_dim, base), strict=True
+    ):
         assert_small(got.double() - exact, 6e-8)
 
 
-# --- scaled frequencies ------------------------------------------------------------------------
+# --- scaled frequencies ---
+
 
 @law
 @given(WIDE_HEAD_DIMS, BASES)
@@ -222,8 +284,12 @@ def test_frequencies_fall_and_wavelengths_rise(head_dim, base):
     inv_freq = inverse_frequencies(head_dim, base)
     assert inv_freq[0] == 1.0 and bool((inv_freq.diff() < 0).all())
     assert inv_freq[-1].item() > 1 / base * 0.999999
-    torch.testing.assert_close(wavelengths(inv_freq) * inv_freq,
-                               torch.full_like(inv_freq, 2 * math.pi), rtol=1e-15, atol=0)
+    torch.testing.assert_close(
+        wavelengths(inv_freq) * inv_freq,
+        torch.full_like(inv_freq, 2 * math.pi),
+        rtol=1e-15,
+        atol=0,
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -239,46 +305,90 @@ def test_factor_one_is_plain_rope_to_the_last_bit(method, head_dim, base, traine
 
 @pytest.mark.parametrize("method", RAMPED)
 @settings(law, max_examples=15)
-@given(head_dim=WIDE_HEAD_DIMS, base=BASES, factor=FACTORS, trained=st.integers(8, 10**6))
-def test_ramps_are_monotone_and_stay_between_their_ends(method, head_dim, base, factor, trained):
-    """The share of plain frequency falls from fast to slow, from 1 to 1/factor at most."""
+@given(
+    head_dim=WIDE_HEAD_DIMS, base=BASES, factor=FACTORS, trained=st.integers(8, 10**6)
+)
+def test_ramps_are_monotone_and_stay_between_their_ends(
+    method, head_dim, base, factor, trained
+):
+    """The share of plain frequency falls from fast to slow, within 1 and 1/factor."""
     plain = inverse_frequencies(head_dim, base)
     ratio = METHODS[method](head_dim, base, factor, trained).inv_freq / plain
-    assert bool((ratio <= 1 + 1e-12).all()) and bool((ratio >= (1 - 1e-9) / factor).all())
+    assert bool((ratio <= 1 + 1e-12).all()) and bool(
+        (ratio >= (1 - 1e-9) / factor).all()
+    )
     assert bool((ratio.diff() <= 1e-12).all())
 
 
 @settings(law, max_examples=60)
-@given(WIDE_HEAD_DIMS, BASES, FACTORS, st.integers(7, 10**9), st.floats(0.25, 8),
-       st.floats(1, 64), st.booleans(), st.sampled_from(["pair", "rotations"]))
-def test_fast_pairs_are_kept_and_slow_pairs_divided(head_dim, base, factor, trained, slow,
-                                                    ratio, truncate, ramp):
-    """The promise in words, for any betas: never a silent no-op, never the wrong end."""
+@given(
+    WIDE_HEAD_DIMS,
+    BASES,
+    FACTORS,
+    st.integers(7, 10**9),
+    st.floats(0.25, 8),
+    st.floats(1, 64),
+    st.booleans(),
+    st.sampled_from(["pair", "rotations"]),
+)
+def test_fast_pairs_are_kept_and_slow_pairs_divided(
+    head_dim, base, factor, trained, slow, ratio, truncate, ramp
+):
+    """The promise, for any betas: never a silent no-op, never the wrong end."""
     turns = torch.tensor(oracles.turns(head_dim, base, trained), dtype=torch.float64)
     fast = slow * ratio
-    assume(bool(((turns / slow - 1).abs() > 1e-9).all() & ((turns / fast - 1).abs() > 1e-9).all()))
+    assume(
+        bool(
+            ((turns / slow - 1).abs() > 1e-9).all()
+            & ((turns / fast - 1).abs() > 1e-9).all()
+        )
+    )
     if turns[0] < slow and ramp == "pair":
         with pytest.raises(ValueError):
-            yarn(head_dim, base=base, factor=factor, trained_length=trained, beta_fast=fast,
-                 beta_slow=slow, truncate=truncate)
+            yarn(
+                head_dim,
+                base=base,
+                factor=factor,
+                trained_length=trained,
+                beta_fast=fast,
+                beta_slow=slow,
+                truncate=truncate,
+            )
         return
-    scaled = yarn(head_dim, base=base, factor=factor, trained_length=trained, beta_fast=fast,
-                  beta_slow=slow, truncate=truncate, ramp=ramp).inv_freq
+    scaled = yarn(
+        head_dim,
+        base=base,
+        factor=factor,
+        trained_length=trained,
+        beta_fast=fast,
+        beta_slow=slow,
+        truncate=truncate,
+        ramp=ramp,
+    ).inv_freq
     plain = inverse_frequencies(head_dim, base)
     assert torch.equal(scaled[turns > fast], plain[turns > fast])
-    torch.testing.assert_close(scaled[turns < slow], plain[turns < slow] / factor, rtol=1e-12,
-                               atol=0)
+    torch.testing.assert_close(
+        scaled[turns < slow], plain[turns < slow] / factor, rtol=1e-12, atol=0
+    )
 
 
 @settings(law, max_examples=40)
-@given(WIDE_HEAD_DIMS, st.floats(10, 1e7), FACTORS, st.integers(16, 10**6), st.booleans())
+@given(
+    WIDE_HEAD_DIMS, st.floats(10, 1e7), FACTORS, st.integers(16, 10**6), st.booleans()
+)
 def test_pair_ramp_is_the_formula(head_dim, base, factor, trained, truncate):
-    ends = [oracles.pair_that_turns(count, head_dim, base, trained) for count in (32, 1)]
+    ends = [
+        oracles.pair_that_turns(count, head_dim, base, trained) for count in (32, 1)
+    ]
     assume(0 <= ends[1] and ends[0] <= head_dim - 1)
     assume(all(abs(end - round(end)) > 1e-9 for end in ends))
     ramp = oracles.pair_ramp(head_dim, base, trained, 32, 1, truncate)
-    want = torch.tensor(oracles.blend(head_dim, base, factor, ramp), dtype=torch.float64)
-    got = yarn(head_dim, base=base, factor=factor, trained_length=trained, truncate=truncate)
+    want = torch.tensor(
+        oracles.blend(head_dim, base, factor, ramp), dtype=torch.float64
+    )
+    got = yarn(
+        head_dim, base=base, factor=factor, trained_length=trained, truncate=truncate
+    )
     torch.testing.assert_close(got.inv_freq, want, rtol=1e-12, atol=0)
     want_factor = 0.1 * math.log(factor) + 1
     assert got.attention_factor == pytest.approx(want_factor, rel=1e-12)
@@ -289,10 +399,19 @@ def test_pair_ramp_is_the_formula(head_dim, base, factor, trained, truncate):
 def test_llama3_and_the_papers_ramp_are_one_rule(head_dim, base, factor, trained):
     """Both are linear in turns: llama3's 1 and 4 are betas."""
     one = llama3(head_dim, base=base, factor=factor, trained_length=trained)
-    other = ntk_by_parts(head_dim, base=base, factor=factor, trained_length=trained,
-                         beta_fast=4.0, beta_slow=1.0, ramp="rotations")
+    other = ntk_by_parts(
+        head_dim,
+        base=base,
+        factor=factor,
+        trained_length=trained,
+        beta_fast=4.0,
+        beta_slow=1.0,
+        ramp="rotations",
+    )
     torch.testing.assert_close(one.inv_freq, other.inv_freq, rtol=1e-12, atol=0)
-    want = torch.tensor(oracles.llama3(head_dim, base, factor, trained), dtype=torch.float64)
+    want = torch.tensor(
+        oracles.llama3(head_dim, base, factor, trained), dtype=torch.float64
+    )
     torch.testing.assert_close(one.inv_freq, want, rtol=1e-10, atol=0)
 
 
@@ -300,18 +419,27 @@ def test_llama3_and_the_papers_ramp_are_one_rule(head_dim, base, factor, trained
 @given(WIDE_HEAD_DIMS, BASES, FACTORS)
 def test_apex1_is_its_printed_rule(head_dim, base, factor):
     waves = wavelengths(inverse_frequencies(head_dim, base))
-    assume(bool(((waves / 32 - 1).abs() > 1e-9).all() & ((waves / factor - 1).abs() > 1e-9).all()))
+    assume(
+        bool(
+            ((waves / 32 - 1).abs() > 1e-9).all()
+            & ((waves / factor - 1).abs() > 1e-9).all()
+        )
+    )
     want = torch.tensor(oracles.apex1(head_dim, base, factor), dtype=torch.float64)
-    torch.testing.assert_close(apex1(head_dim, base=base, factor=factor).inv_freq, want,
-                               rtol=1e-12, atol=0)
+    torch.testing.assert_close(
+        apex1(head_dim, base=base, factor=factor).inv_freq, want, rtol=1e-12, atol=0
+    )
 
 
 @law
 @given(WIDE_HEAD_DIMS, BASES, FACTORS, st.integers(1, 10**6), st.integers(1, 10**6))
-def test_dynamic_ntk_only_grows_beyond_the_trained_length(head_dim, base, factor, trained, more):
+def test_dynamic_ntk_only_grows_beyond_the_trained_length(
+    head_dim, base, factor, trained, more
+):
     def scaled(length):
-        return dynamic_ntk(head_dim, base=base, factor=factor, trained_length=trained,
-                           length=length).inv_freq
+        return dynamic_ntk(
+            head_dim, base=base, factor=factor, trained_length=trained, length=length
+        ).inv_freq
 
     plain = inverse_frequencies(head_dim, base)
     assert torch.equal(scaled(trained), plain) and torch.equal(scaled(1), plain)
@@ -327,13 +455,16 @@ def test_dynamic_ntk_only_grows_beyond_the_trained_length(head_dim, base, factor
 def test_proportional_turns_the_first_share(head_dim, base, factor, share):
     pairs = int(share * head_dim // 2)
     assume(pairs > 0)
-    got = proportional(head_dim, base=base, partial_rotary_factor=share, factor=factor).inv_freq
+    got = proportional(
+        head_dim, base=base, partial_rotary_factor=share, factor=factor
+    ).inv_freq
     plain = inverse_frequencies(head_dim, base) / factor
     assert bool((got[pairs:] == 0).all())
     torch.testing.assert_close(got[:pairs], plain[:pairs], rtol=1e-15, atol=0)
 
 
-# --- norm and embedding ------------------------------------------------------------------------
+# --- norm and embedding ---
+
 
 @law
 @given(st.integers(1, 5), st.integers(1, 80), DTYPES, SEEDS, st.floats(0, 0.1))
@@ -342,7 +473,9 @@ def test_norm_is_the_formula(rows, width, dtype, seed, eps):
     weight = oracles.normal(width, seed=seed + 1, dtype=dtype)
     got, exact = rms_norm(x, weight, eps), oracles.rms_norm(x, weight, eps)
     assert got.dtype == dtype
-    allowed = exact.abs() * (STEP[dtype] / 2 + (4e-7 if dtype != torch.float64 else 4e-16))
+    allowed = exact.abs() * (
+        STEP[dtype] / 2 + (4e-7 if dtype != torch.float64 else 4e-16)
+    )
     tiny = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
     assert bool(((got.double() - exact).abs() <= allowed + tiny).all())
 
@@ -351,12 +484,18 @@ def test_norm_is_the_formula(rows, width, dtype, seed, eps):
 @given(st.integers(1, 40), st.floats(1e-4, 1e4), SEEDS)
 def test_norm_does_not_see_the_size_of_its_input(width, scale, seed):
     x = oracles.normal(3, width, seed=seed, dtype=torch.float64) + 0.01
-    torch.testing.assert_close(rms_norm(x * scale, eps=0.0), rms_norm(x, eps=0.0), rtol=1e-12,
-                               atol=0)
+    torch.testing.assert_close(
+        rms_norm(x * scale, eps=0.0), rms_norm(x, eps=0.0), rtol=1e-12, atol=0
+    )
 
 
 @law
-@given(st.integers(1, 9), st.integers(1, 9), st.lists(st.integers(0, 8), max_size=12), SEEDS)
+@given(
+    st.integers(1, 9),
+    st.integers(1, 9),
+    st.lists(st.integers(0, 8), max_size=12),
+    SEEDS,
+)
 def test_lookup_is_row_selection(rows, width, ids, seed):
     torch.manual_seed(seed)
     table = ScaledEmbedding(rows, width, dtype=torch.float64)
@@ -364,7 +503,7 @@ def test_lookup_is_row_selection(rows, width, ids, seed):
     torch.testing.assert_close(table(ids), table.weight[ids] * math.sqrt(width))
 
 
-# --- the house -----------------------------------------------------------------------------------
+# --- the house ---
 
 HOUSE = Path(apex_lessons.__file__).parent
 MATHEMATICS = ["embedding", "norm", "rope", "yarn"]
@@ -379,14 +518,21 @@ before, start = set(sys.modules), time.process_time()
 import apex_lessons
 seconds = time.process_time() - start
 import apex_lessons.embedding, apex_lessons.norm, apex_lessons.rope, apex_lessons.yarn
-new = {m.split(".")[0] for m in set(sys.modules) - before} - set(sys.stdlib_module_names)
+new = {m.split(".")[0] for m in set(sys.modules) - before}
+new -= set(sys.stdlib_module_names)
 print(json.dumps({"seconds": seconds, "new": sorted(new)}))
 """
 
 
 def import_in_a_new_process():
-    done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True,
-                          check=True, cwd=HOUSE.parent, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=HOUSE.parent,
+        encoding="utf-8",
+    )
     return json.loads(done.stdout)
 
 

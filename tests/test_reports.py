@@ -36,7 +36,12 @@ from apex_lessons.yarn import (
 from tests import oracles
 
 EXAMPLE = [2.0, -1.0, 0.5, 1.5]
-NORMED = [1.4605930971890022, -0.7302965485945011, 0.36514827429725055, 1.0954448228917517]
+NORMED = [
+    1.4605930971890022,
+    -0.7302965485945011,
+    0.36514827429725055,
+    1.0954448228917517,
+]
 Q = [1.0, 0.5, 0.3, -0.2]
 
 
@@ -53,8 +58,9 @@ def turned(x, position, layout="interleaved", base=1e4, scaling=None):
     """One vector at one position, in float64."""
     inv_freq = scaling.inv_freq if scaling else inverse_frequencies(len(x), base)
     factor = scaling.attention_factor if scaling else 1.0
-    cos, sin = rotary_tables(torch.tensor([position]), inv_freq, attention_factor=factor,
-                             dtype=torch.float64)
+    cos, sin = rotary_tables(
+        torch.tensor([position]), inv_freq, attention_factor=factor, dtype=torch.float64
+    )
     return apply_rotary(f64([x]), cos, sin, layout=layout)[0]
 
 
@@ -67,18 +73,33 @@ def table_of(rows, **kwargs):
 
 def test_every_report_of_these_areas_has_a_test():
     reports = oracles.golden("reports.json")
-    assert {r["area"] for r in reports} == {"embedding", "tying", "rmsnorm", "rope", "yarn"}
-    covered = {"-".join(found.groups()) for name in globals()
-               if (found := re.match(r"test_(EMB|TIE|RMS|ROPE|YARN)_(\d+)_", name))}
+    assert {r["area"] for r in reports} == {
+        "embedding",
+        "tying",
+        "rmsnorm",
+        "rope",
+        "yarn",
+    }
+    covered = {
+        "-".join(found.groups())
+        for name in globals()
+        if (found := re.match(r"test_(EMB|TIE|RMS|ROPE|YARN)_(\d+)_", name))
+    }
     wanted = {r["id"] for r in reports}
     assert wanted - covered == set() and covered - wanted == set()
 
 
-# --- embedding -------------------------------------------------------------------------------
+# --- embedding ---
 
-@pytest.mark.parametrize("std, want", [
-    (1.0, 22.627416997969522), (0.02, 0.4525483399593904), (512**-0.5, 1.0),
-])
+
+@pytest.mark.parametrize(
+    "std, want",
+    [
+        (1.0, 22.627416997969522),
+        (0.02, 0.4525483399593904),
+        (512**-0.5, 1.0),
+    ],
+)
 def test_EMB_01_the_init_decides_the_size(std, want):
     torch.manual_seed(0)
     out = ScaledEmbedding(10_000, 512, init_std=std)(torch.arange(10_000))
@@ -86,17 +107,34 @@ def test_EMB_01_the_init_decides_the_size(std, want):
 
 
 def test_EMB_02_the_factor_multiplies():
-    table = table_of(f64([[0.01, -0.03, 0.02, 0.01], [-0.02, 0.04, -0.01, 0.03],
-                          [0.03, 0.01, -0.04, 0.02]]))
-    want = f64([[-0.04, 0.08, -0.02, 0.06], [0.02, -0.06, 0.04, 0.02],
-                [0.06, 0.02, -0.08, 0.04]])
+    table = table_of(
+        f64(
+            [
+                [0.01, -0.03, 0.02, 0.01],
+                [-0.02, 0.04, -0.01, 0.03],
+                [0.03, 0.01, -0.04, 0.02],
+            ]
+        )
+    )
+    want = f64(
+        [
+            [-0.04, 0.08, -0.02, 0.06],
+            [0.02, -0.06, 0.04, 0.02],
+            [0.06, 0.02, -0.08, 0.04],
+        ]
+    )
     assert torch.equal(table(torch.tensor([1, 0, 2])), want)
 
 
-@pytest.mark.parametrize("d, bf16, fp16", [
-    (512, 22.625, 22.625), (768, 27.75, 27.71875), (3072, 55.5, 55.4375),
-    (7168, 84.5, 84.6875),
-])
+@pytest.mark.parametrize(
+    "d, bf16, fp16",
+    [
+        (512, 22.625, 22.625),
+        (768, 27.75, 27.71875),
+        (3072, 55.5, 55.4375),
+        (7168, 84.5, 84.6875),
+    ],
+)
 def test_EMB_04_the_factor_is_rounded_to_the_tables_dtype(d, bf16, fp16):
     for dtype, scale in ((torch.bfloat16, bf16), (torch.float16, fp16)):
         table = table_of(torch.ones(1, d, dtype=dtype))
@@ -111,8 +149,10 @@ def test_EMB_05_an_id_one_past_the_table():
     with pytest.raises(IndexError, match=r"151643") as caught:
         table(torch.tensor([0, 151_643]))
     assert "151643 rows" in str(caught.value) or "151642" in str(caught.value)
-    counts = [ScaledEmbedding(v, d, device="meta").weight.numel()
-              for v, d in ((151_643, 512), (151_936, 512), (151_643, 7168))]
+    counts = [
+        ScaledEmbedding(v, d, device="meta").weight.numel()
+        for v, d in ((151_643, 512), (151_936, 512), (151_643, 7168))
+    ]
     assert counts == [77_641_216, 77_791_232, 1_086_977_024]
 
 
@@ -154,18 +194,24 @@ def test_EMB_10_a_tied_padding_row_still_learns_through_the_logits():
     loss = F.cross_entropy(table.logits(table(torch.tensor([1]))), torch.tensor([2]))
     near(loss.item(), 1.551444713932051)
     loss.backward()
-    want = [[0.21194155761708544, 0], [1.1522337695316582, -0.7880584423829146],
-            [-0.7880584423829146, 0]]
+    want = [
+        [0.21194155761708544, 0],
+        [1.1522337695316582, -0.7880584423829146],
+        [-0.7880584423829146, 0],
+    ]
     for got, row in zip(table.weight.grad.tolist(), want, strict=True):
         near(got, row)
 
 
-# --- tying -----------------------------------------------------------------------------------
+# --- tying ---
+
 
 def initial_loss(table, tokens=64):
     """Cross entropy of random targets for hidden states of unit RMS."""
     hidden = rms_norm(oracles.normal(tokens, table.d_model, seed=1))
-    targets = torch.randint(0, table.vocab_size, (tokens,), generator=oracles.generator(2))
+    targets = torch.randint(
+        0, table.vocab_size, (tokens,), generator=oracles.generator(2)
+    )
     return F.cross_entropy(table.logits(hidden), targets).item()
 
 
@@ -268,7 +314,8 @@ def test_TIE_12_an_untrained_tied_model_echoes_its_input():
     assert raw == pytest.approx(4.634095, rel=0.03)
 
 
-# --- rmsnorm ---------------------------------------------------------------------------------
+# --- rmsnorm ---
+
 
 def test_RMS_01_eps_stands_inside_the_root():
     near(rms_norm(f64([1e-3] * 4)), [0.7071067811865476] * 4)
@@ -277,7 +324,14 @@ def test_RMS_01_eps_stands_inside_the_root():
 
 
 def test_RMS_02_divided_by_the_root_of_the_mean_square():
-    wrong = f64([1.7091474014926595, -0.8545737007463298, 0.4272868503731649, 1.2818605511194947])
+    wrong = f64(
+        [
+            1.7091474014926595,
+            -0.8545737007463298,
+            0.4272868503731649,
+            1.2818605511194947,
+        ]
+    )
     got = rms_norm(f64(EXAMPLE))
     near(got, NORMED)
     assert (got - wrong).abs().max() > 0.2
@@ -301,7 +355,9 @@ def test_RMS_06_squares_do_not_underflow():
     x = torch.full((4,), 1e-4, dtype=torch.float16)
     for eps, want in ((1e-6, 0.09952006708028384), (1e-8, 0.7071654422987326)):
         got = rms_norm(x, eps=eps)
-        assert got.tolist() == torch.full((4,), want, dtype=torch.float64).half().tolist()
+        assert (
+            got.tolist() == torch.full((4,), want, dtype=torch.float64).half().tolist()
+        )
 
 
 def test_RMS_08_one_is_added_in_float32():
@@ -312,14 +368,20 @@ def test_RMS_08_one_is_added_in_float32():
     assert (weight + 1)[0].item() == 16.75  # what adding in bfloat16 gives
     got = rms_norm(x.float(), weight, 0.0, weight_offset=1.0)
     assert got.tolist() == [16.8125, 1.0]
-    assert rms_norm(x, weight).tolist()[1] == 0.0  # the plain form silences this dimension
+    assert (
+        rms_norm(x, weight).tolist()[1] == 0.0
+    )  # the plain form silences this dimension
 
 
 def test_RMS_09_the_cast_order_shows_in_bfloat16():
     x = torch.tensor([1.0, 2.0, 2.0, 4.0]).bfloat16()
     weight = torch.full((4,), 1.0078125).bfloat16()
     assert rms_norm(x, weight, order="cast-first").tolist() == [
-        0.404296875, 0.80859375, 0.80859375, 1.6171875]
+        0.404296875,
+        0.80859375,
+        0.80859375,
+        1.6171875,
+    ]
     assert rms_norm(x, weight).tolist() == [0.40234375, 0.8046875, 0.8046875, 1.609375]
 
 
@@ -340,7 +402,10 @@ def test_RMS_12_root_d_times_the_unit_vector():
 def test_RMS_13_the_mean_stays():
     x = f64(EXAMPLE)
     layer = F.layer_norm(x, (4,), eps=1e-6)
-    near(layer, [1.0910890355270753, -1.527524649737905, -0.218217807105415, 0.654653421316245])
+    near(
+        layer,
+        [1.0910890355270753, -1.527524649737905, -0.218217807105415, 0.654653421316245],
+    )
     assert (rms_norm(x) - layer).abs().max() > 0.3
     centred = x - x.mean()
     near(rms_norm(centred), layer.tolist())
@@ -353,7 +418,8 @@ def test_RMS_14_a_norm_without_a_weight():
     near(module(torch.tensor(EXAMPLE)), NORMED, rel=1e-6)
 
 
-# --- rope ------------------------------------------------------------------------------------
+# --- rope ---
+
 
 @pytest.mark.parametrize("width", [65, 9, 1, 0, -2])
 def test_ROPE_01_an_odd_width_is_refused_when_built(width):
@@ -371,14 +437,22 @@ def test_ROPE_02_positions_are_counted_in_whole_numbers():
             rotary_tables(torch.arange(8).to(dtype), inverse_frequencies(8))
     q = torch.ones(1, 1, 4096, 32, dtype=torch.bfloat16)
     y, _ = RotaryEmbedding(32)(q, q)
-    assert len({tuple(row) for row in y[0, 0].tolist()}) == 4096  # no two positions collide
-    cos, _ = rotary_tables(torch.tensor([1857]), inverse_frequencies(32), dtype=torch.float64)
+    assert (
+        len({tuple(row) for row in y[0, 0].tolist()}) == 4096
+    )  # no two positions collide
+    cos, _ = rotary_tables(
+        torch.tensor([1857]), inverse_frequencies(32), dtype=torch.float64
+    )
     near(cos[0, 1].item(), 0.3066928098187106, rel=1e-11)
-    cos, _ = rotary_tables(torch.tensor([15_962]), inverse_frequencies(2), dtype=torch.bfloat16)
+    cos, _ = rotary_tables(
+        torch.tensor([15_962]), inverse_frequencies(2), dtype=torch.bfloat16
+    )
     assert cos.item() == f64(-0.908015901251032).bfloat16().item()
 
 
-@pytest.mark.parametrize("rows, error", [(4096, 1.455e-4), (8192, 2.965e-4), (131_072, 4.873e-3)])
+@pytest.mark.parametrize(
+    "rows, error", [(4096, 1.455e-4), (8192, 2.965e-4), (131_072, 4.873e-3)]
+)
 def test_ROPE_04_float32_angles_err_ours_do_not(rows, error):
     inv_freq = inverse_frequencies(64)
     positions = torch.arange(rows)[-2000:]
@@ -392,8 +466,18 @@ def test_ROPE_04_float32_angles_err_ours_do_not(rows, error):
 
 
 def test_ROPE_05_two_layouts_two_results_one_norm():
-    adjacent = [-1.060552500630379, -0.3538762402403555, 0.3058641101651954, -0.1909113566890488]
-    half = [-1.0323284990184056, 0.5057741169149929, -0.1558777409202664, -0.18491225664854968]
+    adjacent = [
+        -1.060552500630379,
+        -0.3538762402403555,
+        0.3058641101651954,
+        -0.1909113566890488,
+    ]
+    half = [
+        -1.0323284990184056,
+        0.5057741169149929,
+        -0.1558777409202664,
+        -0.18491225664854968,
+    ]
     near(turned(Q, 3), adjacent)
     near(turned(Q, 3, "half"), half)
     for layout in ("interleaved", "half"):
@@ -404,7 +488,16 @@ def test_ROPE_06_rows_are_permuted_head_by_head():
     eight = torch.arange(8)
     assert convert_layout(eight, 1, to="half").tolist() == [0, 2, 4, 6, 1, 3, 5, 7]
     assert convert_layout(eight, 2, to="half").tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
-    assert convert_layout(eight, 1, to="interleaved").tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
+    assert convert_layout(eight, 1, to="interleaved").tolist() == [
+        0,
+        4,
+        1,
+        5,
+        2,
+        6,
+        3,
+        7,
+    ]
     twice = convert_layout(convert_layout(eight, 1, to="half"), 1, to="half")
     assert twice.tolist() != eight.tolist()
     moved = convert_layout(f64(Q), 1, to="half").tolist()
@@ -434,8 +527,10 @@ def test_ROPE_12_a_decoder_counts_on():
     module = RotaryEmbedding(8)
     full, _ = module(x, x)
     for at in (6, 7, 8, 9, 10):
-        assert torch.equal(module(x[:, :, at : at + 1], x[:, :, at : at + 1], offset=at)[0],
-                           full[:, :, at : at + 1])
+        assert torch.equal(
+            module(x[:, :, at : at + 1], x[:, :, at : at + 1], offset=at)[0],
+            full[:, :, at : at + 1],
+        )
     three = x[:, :, 5:8]
     assert torch.equal(module(three, three, offset=5)[0], full[:, :, 5:8])
     assert not torch.equal(module(three, three)[0], full[:, :, 5:8])
@@ -480,8 +575,10 @@ def test_ROPE_16_partial_rotary_uses_its_own_width(layout):
 def test_ROPE_17_the_exponent_is_negative_and_starts_at_zero():
     inv_freq = inverse_frequencies(8)
     near(inv_freq, [1, 0.1, 0.01, 0.001])
-    near(wavelengths(inv_freq), [6.283185307179586, 62.83185307179586, 628.3185307179587,
-                                 6283.185307179587])
+    near(
+        wavelengths(inv_freq),
+        [6.283185307179586, 62.83185307179586, 628.3185307179587, 6283.185307179587],
+    )
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "half"])
@@ -515,7 +612,7 @@ def test_ROPE_21_built_on_meta_then_emptied():
 
 
 def test_ROPE_22_the_table_follows_q():
-    """meta stands for another device here; test_devices.py compares values on a second one."""
+    """meta stands for another device; test_devices.py compares values on one."""
     module, x = RotaryEmbedding(8), oracles.normal(1, 1, 5, 8)
     want, _ = module(x, x)
     module.to("meta")
@@ -536,6 +633,7 @@ def test_ROPE_24_no_smallest_width_is_forced(size):
 @pytest.mark.parametrize("layout", ["interleaved", "half"])
 def test_ROPE_25_no_float64_and_no_complex_tensor_on_mps(dtype, layout):
     from tests.pretend_device import PretendDevice
+
     x = oracles.normal(1, 2, 5, 64, dtype=dtype)
     module = RotaryEmbedding(64, layout=layout)
     with PretendDevice("mps") as pretend:  # raises when one is made there
@@ -548,13 +646,19 @@ def test_ROPE_25_no_float64_and_no_complex_tensor_on_mps(dtype, layout):
 
 
 def test_ROPE_26_what_may_be_cached():
-    q, k = oracles.normal(1, 1, 1, 8, dtype=torch.float64), oracles.normal(
-        1, 1, 6, 8, seed=1, dtype=torch.float64)
+    q, k = (
+        oracles.normal(1, 1, 1, 8, dtype=torch.float64),
+        oracles.normal(1, 1, 6, 8, seed=1, dtype=torch.float64),
+    )
     static = RotaryEmbedding(8)
     rotated = static(k, k)[1]
-    one_by_one = torch.cat([static(k[:, :, i : i + 1], k[:, :, i : i + 1], offset=i)[1]
-                            for i in range(6)], dim=2)
-    assert torch.equal(rotated, one_by_one)  # cached after rotation or before: the same keys
+    one_by_one = torch.cat(
+        [static(k[:, :, i : i + 1], k[:, :, i : i + 1], offset=i)[1] for i in range(6)],
+        dim=2,
+    )
+    assert torch.equal(
+        rotated, one_by_one
+    )  # cached after rotation or before: the same keys
 
     def at_length(length):
         scaling = dynamic_ntk(8, base=1e4, factor=2, trained_length=4, length=length)
@@ -563,11 +667,15 @@ def test_ROPE_26_what_may_be_cached():
     stale, fresh = at_length(4)(k, k)[1], at_length(6)(k, k)[1]
     query = at_length(6)(q, q, offset=5)[0]
     want = oracles.rotate(k, range(6), at_length(6).inv_freq, "interleaved")
-    torch.testing.assert_close(query @ fresh.transpose(-1, -2), query @ want.transpose(-1, -2))
-    assert ((query @ stale.transpose(-1, -2)) - (query @ fresh.transpose(-1, -2))).abs().max() > 0.01
+    torch.testing.assert_close(
+        query @ fresh.transpose(-1, -2), query @ want.transpose(-1, -2)
+    )
+    assert (
+        (query @ stale.transpose(-1, -2)) - (query @ fresh.transpose(-1, -2))
+    ).abs().max() > 0.01
 
 
-# --- yarn ------------------------------------------------------------------------------------
+# --- yarn ---
 
 TOY = {"base": 1e4, "factor": 4, "trained_length": 4096}
 
@@ -629,9 +737,11 @@ def test_YARN_09_factor_one_and_below():
 
 
 def test_YARN_10_scores_get_the_square():
-    for factor, once, squared in ((4, 1.138629436111989, 1.2964769927807063),
-                                  (32, 1.3465735902799727, 1.8132604340394958),
-                                  (128, 1.4852030263919618, 2.205828029603842)):
+    for factor, once, squared in (
+        (4, 1.138629436111989, 1.2964769927807063),
+        (32, 1.3465735902799727, 1.8132604340394958),
+        (128, 1.4852030263919618, 2.205828029603842),
+    ):
         a = yarn(4, base=1e4, factor=factor, trained_length=4096).attention_factor
         near([a, a * a], [once, squared])
     scaling = yarn(4, base=1e4, factor=32, trained_length=4096)
@@ -642,26 +752,43 @@ def test_YARN_10_scores_get_the_square():
     near(first, 0.8405268276879397)
 
 
-@pytest.mark.parametrize("scale, squared", [(0.707, 1.5896261651208734),
-                                            (1.0, 1.8738542070926265)])
+@pytest.mark.parametrize(
+    "scale, squared", [(0.707, 1.5896261651208734), (1.0, 1.8738542070926265)]
+)
 def test_YARN_12_the_ratio_on_the_tables_the_square_on_the_softmax(scale, squared):
     from apex_lessons.models import rope_from_config
-    scaled = yarn(64, base=1e4, factor=40, trained_length=4096, mscale=scale,
-                  mscale_all_dim=scale)
+
+    scaled = yarn(
+        64, base=1e4, factor=40, trained_length=4096, mscale=scale, mscale_all_dim=scale
+    )
     assert scaled.attention_factor == 1.0
-    config = {"model_type": "deepseek_v3", "hidden_size": 7168, "num_attention_heads": 128,
-              "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
-              "max_position_embeddings": 163_840, "rope_theta": 10_000,
-              "rope_scaling": {"type": "yarn", "factor": 40, "beta_fast": 32, "beta_slow": 1,
-                               "mscale": scale, "mscale_all_dim": scale,
-                               "original_max_position_embeddings": 4096}}
+    config = {
+        "model_type": "deepseek_v3",
+        "hidden_size": 7168,
+        "num_attention_heads": 128,
+        "qk_rope_head_dim": 64,
+        "qk_nope_head_dim": 128,
+        "v_head_dim": 128,
+        "max_position_embeddings": 163_840,
+        "rope_theta": 10_000,
+        "rope_scaling": {
+            "type": "yarn",
+            "factor": 40,
+            "beta_fast": 32,
+            "beta_slow": 1,
+            "mscale": scale,
+            "mscale_all_dim": scale,
+            "original_max_position_embeddings": 4096,
+        },
+    }
     found = rope_from_config(config)["all"]
     near(found.softmax_factor, squared)
     assert found.scaled.attention_factor == 1.0
 
 
-@pytest.mark.parametrize("trained, low, high", [(32_768, 23, 40), (131_072, 30, 47),
-                                                (2048, 10, 27)])
+@pytest.mark.parametrize(
+    "trained, low, high", [(32_768, 23, 40), (131_072, 30, 47), (2048, 10, 27)]
+)
 def test_YARN_13_the_trained_length_sets_the_range(trained, low, high):
     plain = inverse_frequencies(128, 1e6)
     scaled = yarn(128, base=1e6, factor=4, trained_length=trained).inv_freq
@@ -685,7 +812,10 @@ def test_YARN_14_llama3_is_another_rule():
 def test_YARN_17_yarn_is_no_larger_base():
     near(ntk_aware(8, base=1e4, factor=4).inv_freq[1].item(), 0.06299605249474366)
     near(ntk_by_parts(8, **TOY).inv_freq[1].item(), 0.1)
-    near(position_interpolation(8, base=1e4, factor=4).inv_freq, [0.25, 0.025, 0.0025, 0.00025])
+    near(
+        position_interpolation(8, base=1e4, factor=4).inv_freq,
+        [0.25, 0.025, 0.0025, 0.00025],
+    )
 
 
 def test_YARN_18_the_factor_is_four_not_a_quarter():

@@ -46,8 +46,12 @@ def golden_rope(name, case):
     if name.startswith("gpt-oss"):
         scaling = yarn(64, base=150_000, factor=32, trained_length=4096, truncate=False)
         return RotaryEmbedding(64, base=150_000, layout=layout, scaling=scaling)
-    return RotaryEmbedding(INPUTS["dim"], base=INPUTS["base"], layout=layout,
-                           rotary_dim=case.get("rotary_dim"))
+    return RotaryEmbedding(
+        INPUTS["dim"],
+        base=INPUTS["base"],
+        layout=layout,
+        rotary_dim=case.get("rotary_dim"),
+    )
 
 
 def rotated_like(name, case):
@@ -58,13 +62,14 @@ def rotated_like(name, case):
     return golden_rope(name, case)(q, k, positions), (q, k)
 
 
-# --- golden outputs ------------------------------------------------------------------
+# --- golden outputs ---
+
 
 @pytest.mark.parametrize("name", [n for n in GOLDEN["rope"] if n != OFFSET_1000])
 def test_golden_rotation(name):
     case = GOLDEN["rope"][name]
     (q, k), inputs = rotated_like(name, case)
-    # The library's own error: float32 angles grow with the position, bf16 tables are coarse.
+    # The library's own error: float32 angles far out, coarse bfloat16 tables.
     atol = 0.02 if name.startswith("bf16") else 1.2e-6
     for got, key in ((q, "q_out"), (k, "k_out")):
         if key not in case:
@@ -82,8 +87,13 @@ def test_golden_inputs_rotated_exactly(name):
     got, inputs = rotated_like(name, case)
     module = golden_rope(name, case)
     for y, x in zip(got, inputs, strict=True):
-        exact = oracles.rotate(x, case["positions"], module.inv_freq, module.layout,
-                               module.attention_factor)
+        exact = oracles.rotate(
+            x,
+            case["positions"],
+            module.inv_freq,
+            module.layout,
+            module.attention_factor,
+        )
         assert y.dtype == x.dtype
         if x.dtype == torch.bfloat16:
             oracles.assert_rounded_once(y, exact, slack=1e-6)
@@ -97,9 +107,12 @@ def test_golden_fault_of_half_precision_positions_is_not_ours():
     assert (q.float() - theirs).abs().max() > 1.0
 
 
-# --- frequencies and wavelengths -------------------------------------------------------
+# --- frequencies and wavelengths ---
 
-@pytest.mark.parametrize("dim, base", [(2, 1e4), (8, 1e4), (128, 5e5), (64, 1.0001), (256, 1e7)])
+
+@pytest.mark.parametrize(
+    "dim, base", [(2, 1e4), (8, 1e4), (128, 5e5), (64, 1.0001), (256, 1e7)]
+)
 def test_inverse_frequencies(dim, base):
     got = inverse_frequencies(dim, base)
     assert got.dtype == torch.float64 and got.device.type == "cpu"
@@ -118,7 +131,8 @@ def test_wavelengths():
     assert got.tolist() == [2 * math.pi, 4 * math.pi, math.inf]
 
 
-# --- tables ----------------------------------------------------------------------------
+# --- tables ---
+
 
 @pytest.mark.parametrize("dim, base", [(128, 1e4), (64, 1e6)])
 @pytest.mark.parametrize("position", FAR)
@@ -136,13 +150,16 @@ def test_tables_far_out_are_right_to_float32(position, dim, base):
 def test_tables_of_each_dtype_are_rounded_once(dtype):
     positions = list(range(0, 131_072, 4111))
     inv_freq = inverse_frequencies(64)
-    for got, exact in zip(rotary_tables(torch.tensor(positions), inv_freq, dtype=dtype),
-                          oracles.exact_tables(positions, 64, 1e4), strict=True):
+    for got, exact in zip(
+        rotary_tables(torch.tensor(positions), inv_freq, dtype=dtype),
+        oracles.exact_tables(positions, 64, 1e4),
+        strict=True,
+    ):
         assert got.dtype == dtype
         # float64 angles at 131,071 are themselves exact to 2e-11 only.
         oracles.assert_rounded_once(got, exact, slack=3e-11) if (
-            dtype != torch.float64) else torch.testing.assert_close(got, exact, rtol=0,
-                                                                    atol=1e-10)
+            dtype != torch.float64
+        ) else torch.testing.assert_close(got, exact, rtol=0, atol=1e-10)
 
 
 def test_positions_that_float32_cannot_tell_apart():
@@ -156,7 +173,9 @@ def test_positions_that_float32_cannot_tell_apart():
 def test_tables_carry_the_attention_factor():
     positions, inv_freq = torch.arange(7), inverse_frequencies(8)
     plain = rotary_tables(positions, inv_freq, dtype=torch.float64)
-    factored = rotary_tables(positions, inv_freq, attention_factor=1.25, dtype=torch.float64)
+    factored = rotary_tables(
+        positions, inv_freq, attention_factor=1.25, dtype=torch.float64
+    )
     for one, other in zip(plain, factored, strict=True):
         torch.testing.assert_close(other, one * 1.25, rtol=1e-15, atol=0)
 
@@ -171,23 +190,39 @@ def test_tables_of_batched_positions_are_those_of_each_row():
         assert torch.equal(cos[row], want_cos) and torch.equal(sin[row], want_sin)
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8,
-                                   torch.uint8, torch.uint16, torch.uint32, torch.uint64])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.int64,
+        torch.int32,
+        torch.int16,
+        torch.int8,
+        torch.uint8,
+        torch.uint16,
+        torch.uint32,
+        torch.uint64,
+    ],
+)
 def test_any_integer_dtype_counts_the_same(dtype):
     positions, inv_freq = torch.arange(100), inverse_frequencies(8)
-    for one, other in zip(rotary_tables(positions, inv_freq),
-                          rotary_tables(positions.to(dtype), inv_freq), strict=True):
+    for one, other in zip(
+        rotary_tables(positions, inv_freq),
+        rotary_tables(positions.to(dtype), inv_freq),
+        strict=True,
+    ):
         assert torch.equal(one, other)
 
 
 def test_tables_of_no_positions():
     cos, sin = rotary_tables(torch.arange(0), inverse_frequencies(8))
     assert cos.shape == sin.shape == (0, 4)
-    assert rotary_tables(torch.zeros(2, 0, dtype=torch.long),
-                         inverse_frequencies(8))[0].shape == (2, 0, 4)
+    assert rotary_tables(torch.zeros(2, 0, dtype=torch.long), inverse_frequencies(8))[
+        0
+    ].shape == (2, 0, 4)
 
 
-# --- rotation --------------------------------------------------------------------------
+# --- rotation ---
+
 
 def test_rotate_pairs():
     x = torch.arange(1.0, 9.0).view(2, 4)
@@ -198,7 +233,9 @@ def test_rotate_pairs():
 def test_rotation_by_the_reference_formula():
     """x cos + rotate_pairs(x) sin with each table entry twice: section 4.4."""
     x = oracles.normal(1, 2, 5, 8, dtype=torch.float64)
-    cos, sin = rotary_tables(torch.arange(5), inverse_frequencies(8), dtype=torch.float64)
+    cos, sin = rotary_tables(
+        torch.arange(5), inverse_frequencies(8), dtype=torch.float64
+    )
     twice = [table.repeat_interleave(2, dim=-1) for table in (cos, sin)]
     want = x * twice[0] + rotate_pairs(x) * twice[1]
     torch.testing.assert_close(apply_rotary(x, cos, sin), want, rtol=0, atol=1e-14)
@@ -281,7 +318,8 @@ def test_input_is_not_written_to(layout):
         assert y.data_ptr() != x.data_ptr()
 
 
-# --- memory --------------------------------------------------------------------------
+# --- memory ---
+
 
 def memories(x):
     """The same numbers in the ways that attention and users really hold them."""
@@ -322,7 +360,7 @@ def test_memory_layout_does_not_change_the_result(layout, rotary_dim, memory, dt
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_expanded_input(layout):
-    """Key heads repeated by expand share memory: writing in place would turn them twice."""
+    """Heads repeated by expand share memory: turned in place, they turn twice."""
     k = oracles.normal(1, 1, 5, 64)
     module = RotaryEmbedding(64, layout=layout)
     shared, _ = module(k.expand(2, 4, 5, 64), k)
@@ -330,12 +368,18 @@ def test_expanded_input(layout):
     torch.testing.assert_close(shared, own, rtol=0, atol=2e-7)
 
 
-# --- gradients -------------------------------------------------------------------------
+# --- gradients ---
+
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("shape, width, batched", [
-    ((2, 2, 3, 6), 4, True), ((2, 2, 3, 6), 6, False), ((1, 1, 2, 32), 32, False),
-])
+@pytest.mark.parametrize(
+    "shape, width, batched",
+    [
+        ((2, 2, 3, 6), 4, True),
+        ((2, 2, 3, 6), 6, False),
+        ((1, 1, 2, 32), 32, False),
+    ],
+)
 def test_gradcheck(layout, shape, width, batched):
     x = oracles.normal(*shape, dtype=torch.float64).requires_grad_()
     positions = torch.arange(5, 5 + shape[2])
@@ -354,9 +398,12 @@ def test_gradcheck(layout, shape, width, batched):
 @pytest.mark.parametrize("width", [6, 32])
 def test_gradcheck_of_strided_memory(layout, width):
     base = oracles.normal(1, 2, 2, width, dtype=torch.float64).requires_grad_()
-    cos, sin = rotary_tables(torch.arange(2), inverse_frequencies(width), dtype=torch.float64)
-    assert gradcheck(lambda b: apply_rotary(b.transpose(1, 2), cos, sin, layout=layout),
-                     (base,))
+    cos, sin = rotary_tables(
+        torch.arange(2), inverse_frequencies(width), dtype=torch.float64
+    )
+    assert gradcheck(
+        lambda b: apply_rotary(b.transpose(1, 2), cos, sin, layout=layout), (base,)
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -364,7 +411,9 @@ def test_gradcheck_of_strided_memory(layout, width):
 def test_forward_mode_gradients(layout, width):
     x = oracles.normal(1, 2, 3, width, dtype=torch.float64)
     tangent = oracles.normal(1, 2, 3, width, seed=1, dtype=torch.float64)
-    cos, sin = rotary_tables(torch.arange(3), inverse_frequencies(width), dtype=torch.float64)
+    cos, sin = rotary_tables(
+        torch.arange(3), inverse_frequencies(width), dtype=torch.float64
+    )
 
     def turned(x):
         return apply_rotary(x, cos, sin, layout=layout)
@@ -379,7 +428,9 @@ def test_gradients_with_respect_to_the_tables(layout):
     """Learned frequencies need them; a fast path must not drop them in silence."""
     x = oracles.normal(1, 1, 3, 4, dtype=torch.float64)
     angle = oracles.normal(3, 2, seed=2, dtype=torch.float64).requires_grad_()
-    assert gradcheck(lambda a: apply_rotary(x, a.cos(), a.sin(), layout=layout), (angle,))
+    assert gradcheck(
+        lambda a: apply_rotary(x, a.cos(), a.sin(), layout=layout), (angle,)
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -413,7 +464,8 @@ def test_gradient_is_the_rotation_back(layout, dtype):
         torch.testing.assert_close(x.grad.double(), want, rtol=0, atol=5e-7)
 
 
-# --- one token at a time ---------------------------------------------------------------
+# --- one token at a time ---
+
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -427,7 +479,9 @@ def test_step_by_step_equals_the_full_pass_exactly(layout, dtype, dims):
     for at in range(21):
         step_q, step_k = q[:, :, at : at + 1], k[:, :, at : at + 1]
         by_offset = module(step_q, step_k, offset=at)
-        by_position = module(step_q.contiguous(), step_k.contiguous(), torch.tensor([at]))
+        by_position = module(
+            step_q.contiguous(), step_k.contiguous(), torch.tensor([at])
+        )
         for whole, one, other in zip(full, by_offset, by_position, strict=True):
             assert torch.equal(one, whole[:, :, at : at + 1])
             assert torch.equal(other, whole[:, :, at : at + 1])
@@ -436,8 +490,10 @@ def test_step_by_step_equals_the_full_pass_exactly(layout, dtype, dims):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("head_dim", [80, 128])
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_steps_are_exact_however_many_threads_share_the_full_pass(layout, head_dim, threads):
-    """Work is split between threads from 32,768 numbers on, and a split can move a rounding."""
+def test_steps_are_exact_however_many_threads_share_the_full_pass(
+    layout, head_dim, threads
+):
+    """From 32,768 numbers on threads share the work, and a cut can move a rounding."""
     x = oracles.normal(2, 7, 131, head_dim)
     module, before = RotaryEmbedding(head_dim, layout=layout), torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -445,7 +501,9 @@ def test_steps_are_exact_however_many_threads_share_the_full_pass(layout, head_d
         full, _ = module(x, x)
         for at in (0, 1, 65, 130):
             step = x[:, :, at : at + 1]
-            assert torch.equal(module(step, step, offset=at)[0], full[:, :, at : at + 1])
+            assert torch.equal(
+                module(step, step, offset=at)[0], full[:, :, at : at + 1]
+            )
         assert torch.equal(module(x[1:], x[1:])[0], full[1:])
         by_token = x.transpose(1, 2).contiguous().transpose(1, 2)
         assert torch.equal(module(by_token, by_token)[0], full)
@@ -483,7 +541,10 @@ def test_left_padding_equals_the_prompt_alone(layout, head_dim):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("head_dim", [8, 64])
 def test_packed_sequences_equal_each_alone(layout, head_dim):
-    first, second = oracles.normal(1, 2, 4, head_dim), oracles.normal(1, 2, 3, head_dim, seed=1)
+    first, second = (
+        oracles.normal(1, 2, 4, head_dim),
+        oracles.normal(1, 2, 3, head_dim, seed=1),
+    )
     packed = torch.cat([first, second], dim=2)
     module = RotaryEmbedding(head_dim, layout=layout)
     turned, _ = module(packed, packed, torch.tensor([0, 1, 2, 3, 0, 1, 2]))
@@ -497,7 +558,8 @@ def test_one_row_of_positions_serves_the_whole_batch():
     assert torch.equal(module(x, x, torch.arange(5)[None])[0], module(x, x)[0])
 
 
-# --- the module's tables -----------------------------------------------------------------
+# --- the module's tables ---
+
 
 def fresh(module, x, *args, **kwargs):
     """What a module that was never called before gives."""
@@ -534,7 +596,9 @@ def test_tables_stay_right_after(history, layout):
     for kwargs in ({}, {"offset": 4096}):
         assert torch.equal(module(x, x, **kwargs)[0], fresh(module, x, **kwargs))
         half = x.bfloat16()
-        assert torch.equal(module(half, half, **kwargs)[0], fresh(module, half, **kwargs))
+        assert torch.equal(
+            module(half, half, **kwargs)[0], fresh(module, half, **kwargs)
+        )
     assert module.inv_freq.dtype == torch.float64
     assert module.inv_freq.device.type == "cpu"
     assert torch.equal(module.inv_freq, inverse_frequencies(8))
@@ -556,7 +620,9 @@ def test_inference_mode_first_then_training():
 def test_module_built_in_inference_mode_then_training():
     with torch.inference_mode():
         module = RotaryEmbedding(8)
-        scaled = RotaryEmbedding(8, scaling=position_interpolation(8, base=1e4, factor=2))
+        scaled = RotaryEmbedding(
+            8, scaling=position_interpolation(8, base=1e4, factor=2)
+        )
     for rope in (module, scaled):
         leaf = oracles.normal(1, 2, 5, 8).requires_grad_()
         for positions in (None, torch.arange(5)):
@@ -595,7 +661,9 @@ def test_function_transforms_do_not_spoil_the_tables(transform):
 @pytest.mark.parametrize("head_dim", [8, 64])
 def test_vmap_and_grad_of_apply_rotary(layout, head_dim):
     x = oracles.normal(4, 2, 5, head_dim, dtype=torch.float64)
-    cos, sin = rotary_tables(torch.arange(5), inverse_frequencies(head_dim), dtype=torch.float64)
+    cos, sin = rotary_tables(
+        torch.arange(5), inverse_frequencies(head_dim), dtype=torch.float64
+    )
 
     def turned(row):
         return apply_rotary(row[None], cos, sin, layout=layout)[0]
@@ -608,9 +676,15 @@ def test_vmap_and_grad_of_apply_rotary(layout, head_dim):
     torch.testing.assert_close(per_row, leaf.grad)
 
 
-@pytest.mark.parametrize("head_dim, position", [
-    (4, 2**20 - 1), (4, 2**20), (128, 2**20 + 1), (128, 10_000_000),
-])
+@pytest.mark.parametrize(
+    "head_dim, position",
+    [
+        (4, 2**20 - 1),
+        (4, 2**20),
+        (128, 2**20 + 1),
+        (128, 10_000_000),
+    ],
+)
 def test_a_far_offset_is_right_and_costs_no_table(head_dim, position):
     x = oracles.normal(1, 1, 1, head_dim)
     module = RotaryEmbedding(head_dim, layout="half")
@@ -637,8 +711,12 @@ def test_a_run_across_the_cache_limit_is_exact():
 
 def test_no_position_is_further_than_the_last_bit_of_the_score():
     """The same distance 3 at the start and at a million: the score drifts by 1e-7."""
-    q, k = (torch.nn.functional.normalize(oracles.normal(1, 1, 1, 128, seed=s,
-            dtype=torch.float64), dim=-1) for s in (0, 1))
+    q, k = (
+        torch.nn.functional.normalize(
+            oracles.normal(1, 1, 1, 128, seed=s, dtype=torch.float64), dim=-1
+        )
+        for s in (0, 1)
+    )
     inv_freq = inverse_frequencies(128)
 
     def score(m, n):
@@ -650,7 +728,8 @@ def test_no_position_is_further_than_the_last_bit_of_the_score():
         assert abs(score(start + 3, start) - near) <= 1e-7
 
 
-# --- moving, copying, saving -------------------------------------------------------------
+# --- moving, copying, saving ---
+
 
 def test_there_is_nothing_to_save_or_to_train():
     module = RotaryEmbedding(8)
@@ -659,9 +738,14 @@ def test_there_is_nothing_to_save_or_to_train():
     assert list(module.parameters()) == [] and list(module.buffers()) == []
 
 
-@pytest.mark.parametrize("copier", [
-    copy.deepcopy, copy.copy, lambda m: pickle.loads(pickle.dumps(m)),
-])
+@pytest.mark.parametrize(
+    "copier",
+    [
+        copy.deepcopy,
+        copy.copy,
+        lambda m: pickle.loads(pickle.dumps(m)),
+    ],
+)
 def test_copies_are_right_and_independent(copier):
     x = oracles.normal(1, 2, 5, 8)
     scaling = yarn(8, base=1e4, factor=4, trained_length=4096)
@@ -700,8 +784,9 @@ def test_meta_construction(how):
             scaling = yarn(8, base=1e4, factor=4, trained_length=4096)
             module = RotaryEmbedding(8)
             scaled = RotaryEmbedding(8, scaling=scaling)
-        assert torch.equal(scaled.inv_freq, yarn(8, base=1e4, factor=4,
-                                                 trained_length=4096).inv_freq)
+        assert torch.equal(
+            scaled.inv_freq, yarn(8, base=1e4, factor=4, trained_length=4096).inv_freq
+        )
     if how != "context":
         module = module.to_empty(device="cpu")
     assert module.inv_freq[0].item() == 1.0
@@ -736,17 +821,22 @@ def test_autocast_leaves_the_rotation_alone():
     torch.testing.assert_close(leaf.grad, 2 * x, rtol=1e-5, atol=1e-6)
 
 
-# --- converting weights between the layouts ------------------------------------------------
+# --- converting weights between the layouts ---
+
 
 def heads_of(x, n_heads):
-    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)  # [batch, heads, seq, head_dim]
+    return x.unflatten(-1, (n_heads, -1)).transpose(
+        1, 2
+    )  # [batch, heads, seq, head_dim]
 
 
 def scores(layout, weights, hidden, n_heads, n_kv_heads, rotary_dim):
     """Attention scores with biases, per-head norm weights and grouped key heads."""
     parts = []
     for name, heads in (("q", n_heads), ("k", n_kv_heads)):
-        x = torch.nn.functional.linear(hidden, weights["W_" + name], weights["b_" + name])
+        x = torch.nn.functional.linear(
+            hidden, weights["W_" + name], weights["b_" + name]
+        )
         parts.append(rms_norm(heads_of(x, heads), weights["norm_" + name]))
     head_dim = parts[0].shape[-1]
     module = RotaryEmbedding(head_dim, layout=layout, rotary_dim=rotary_dim)
@@ -761,15 +851,25 @@ def attention_weights(n_heads, n_kv_heads, head_dim, d_model):
         rows = heads * head_dim
         out["W_" + name] = oracles.normal(rows, d_model, seed=seed, dtype=torch.float64)
         out["b_" + name] = oracles.normal(rows, seed=seed + 9, dtype=torch.float64)
-        out["norm_" + name] = oracles.normal(head_dim, seed=seed + 20, dtype=torch.float64)
+        out["norm_" + name] = oracles.normal(
+            head_dim, seed=seed + 20, dtype=torch.float64
+        )
     return out
 
 
 def converted(weights, to, n_heads, n_kv_heads, rotary_dim):
-    heads = {"W_q": n_heads, "b_q": n_heads, "norm_q": 1,
-             "W_k": n_kv_heads, "b_k": n_kv_heads, "norm_k": 1}
-    return {name: convert_layout(weights[name], count, to=to, rotary_dim=rotary_dim)
-            for name, count in heads.items()}
+    heads = {
+        "W_q": n_heads,
+        "b_q": n_heads,
+        "norm_q": 1,
+        "W_k": n_kv_heads,
+        "b_k": n_kv_heads,
+        "norm_k": 1,
+    }
+    return {
+        name: convert_layout(weights[name], count, to=to, rotary_dim=rotary_dim)
+        for name, count in heads.items()
+    }
 
 
 @pytest.mark.parametrize("rotary_dim", [None, 4, 2, 8])
@@ -782,28 +882,52 @@ def test_converted_weights_give_the_same_scores(start, n_heads, n_kv_heads, rota
     shape = (n_heads, n_kv_heads, rotary_dim)
     want = scores(start, weights, hidden, *shape)
     moved = converted(weights, other, *shape)
-    torch.testing.assert_close(scores(other, moved, hidden, *shape), want, rtol=0, atol=1e-9)
+    torch.testing.assert_close(
+        scores(other, moved, hidden, *shape), want, rtol=0, atol=1e-9
+    )
     if rotary_dim != 2:  # one pair is the same in both layouts
         wrong = scores(other, weights, hidden, *shape)
         assert (wrong - want).abs().max() > 0.1
 
 
 @pytest.mark.parametrize("rotary_dim", [None, 2, 4, 6])
-@pytest.mark.parametrize("shape, n_heads", [((16, 3), 2), ((16,), 2), ((8,), 1), ((24, 2), 3)])
+@pytest.mark.parametrize(
+    "shape, n_heads", [((16, 3), 2), ((16,), 2), ((8,), 1), ((24, 2), 3)]
+)
 def test_conversion_has_an_inverse(shape, n_heads, rotary_dim):
     weight = oracles.normal(*shape)
     there = convert_layout(weight, n_heads, to="half", rotary_dim=rotary_dim)
     back = convert_layout(there, n_heads, to="interleaved", rotary_dim=rotary_dim)
     assert torch.equal(back, weight)
     other = convert_layout(weight, n_heads, to="interleaved", rotary_dim=rotary_dim)
-    assert torch.equal(convert_layout(other, n_heads, to="half", rotary_dim=rotary_dim), weight)
+    assert torch.equal(
+        convert_layout(other, n_heads, to="half", rotary_dim=rotary_dim), weight
+    )
 
 
 def test_conversion_moves_the_rows_that_turn_and_no_other():
     rows = torch.arange(8)
     assert convert_layout(rows, 1, to="half").tolist() == [0, 2, 4, 6, 1, 3, 5, 7]
-    assert convert_layout(rows, 1, to="interleaved").tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
-    assert convert_layout(rows, 1, to="half", rotary_dim=4).tolist() == [0, 2, 1, 3, 4, 5, 6, 7]
+    assert convert_layout(rows, 1, to="interleaved").tolist() == [
+        0,
+        4,
+        1,
+        5,
+        2,
+        6,
+        3,
+        7,
+    ]
+    assert convert_layout(rows, 1, to="half", rotary_dim=4).tolist() == [
+        0,
+        2,
+        1,
+        3,
+        4,
+        5,
+        6,
+        7,
+    ]
     assert convert_layout(rows, 2, to="half").tolist() == [0, 2, 1, 3, 4, 6, 5, 7]
 
 
@@ -814,7 +938,9 @@ def test_conversion_agrees_with_the_released_view_and_transpose():
     assert torch.equal(convert_layout(weight, 3, to="half"), want)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int64]
+)
 def test_conversion_makes_a_new_tensor_of_the_same_kind(dtype):
     weight = torch.arange(16).view(8, 2).to(dtype)
     got = convert_layout(weight, 2, to="half")

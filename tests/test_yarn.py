@@ -1,4 +1,4 @@
-"""Scaled frequencies against released libraries, written-out formulas and each other."""
+"""Scaled frequencies against released libraries and written-out formulas."""
 
 import math
 
@@ -48,8 +48,10 @@ def assert_frequencies(got, want, rtol):
 
 def yarn_of(config, **more):
     """Our yarn for a golden configuration."""
-    settings = {key: config[key] for key in ("base", "factor", "beta_fast", "beta_slow",
-                                             "truncate")}
+    settings = {
+        key: config[key]
+        for key in ("base", "factor", "beta_fast", "beta_slow", "truncate")
+    }
     length = config.get("original_max_position_embeddings", config.get("L"))
     for key in ("mscale", "mscale_all_dim"):
         if config.get(key) is not None:
@@ -69,23 +71,39 @@ def scaled_of(case):
         return position_interpolation(dim, base=base, factor=config["factor"])
     if kind == "dynamic":
         trained = config["max_position_embeddings"]
-        return dynamic_ntk(dim, base=base, factor=config["factor"], trained_length=trained,
-                           length=config["seq_len"] or trained)
+        return dynamic_ntk(
+            dim,
+            base=base,
+            factor=config["factor"],
+            trained_length=trained,
+            length=config["seq_len"] or trained,
+        )
     if kind == "longrope":
         trained = config["original_max_position_embeddings"]
-        return longrope(dim, base=base, factor=config["max_position_embeddings"] / trained,
-                        trained_length=trained, factors=config["short_factor"])
+        return longrope(
+            dim,
+            base=base,
+            factor=config["max_position_embeddings"] / trained,
+            trained_length=trained,
+            factors=config["short_factor"],
+        )
     if kind == "proportional":
-        return proportional(dim, base=base,
-                            partial_rotary_factor=config["partial_rotary_factor"])
+        return proportional(
+            dim, base=base, partial_rotary_factor=config["partial_rotary_factor"]
+        )
     assert kind == "llama3"
-    return llama3(dim, base=base, factor=config["factor"],
-                  trained_length=config["original_max_position_embeddings"],
-                  low_freq_factor=config["low_freq_factor"],
-                  high_freq_factor=config["high_freq_factor"])
+    return llama3(
+        dim,
+        base=base,
+        factor=config["factor"],
+        trained_length=config["original_max_position_embeddings"],
+        low_freq_factor=config["low_freq_factor"],
+        high_freq_factor=config["high_freq_factor"],
+    )
 
 
-# --- golden numbers ----------------------------------------------------------------
+# --- golden numbers ---
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_golden_frequencies_and_factor(name):
@@ -143,8 +161,12 @@ def test_golden_ramp_range(name):
     ratio = yarn_of(config).inv_freq / plain
     low, high = span["low"], span["high"]
     assert bool((ratio[: low + 1] == 1).all())
-    torch.testing.assert_close(ratio[high:], torch.full_like(ratio[high:], 1 /
-                               config["factor"]), rtol=EXACT, atol=0)
+    torch.testing.assert_close(
+        ratio[high:],
+        torch.full_like(ratio[high:], 1 / config["factor"]),
+        rtol=EXACT,
+        atol=0,
+    )
     inside = ratio[low + 1 : high]
     assert bool(((inside < 1) & (inside > 1 / config["factor"])).all())
 
@@ -171,8 +193,9 @@ def test_edge_case_has_the_documented_value(name):
     edge = EDGES[name]
     scaled = yarn_of(edge["config"])
     assert_frequencies(scaled.inv_freq, edge["hf"]["inv_freq"], LIBRARY)
-    assert scaled.attention_factor == pytest.approx(edge["hf"]["attention_factor"],
-                                                    rel=EXACT)
+    assert scaled.attention_factor == pytest.approx(
+        edge["hf"]["attention_factor"], rel=EXACT
+    )
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -206,11 +229,17 @@ def test_a_length_in_which_every_pair_turns_often_keeps_every_pair(length, trunc
     assert torch.equal(scaled.inv_freq, plain)
 
 
-# --- the two ramps, by formula -----------------------------------------------------
+# --- the two ramps, by formula ---
 
 SETTINGS = [
-    (128, 1e4, 16, 4096), (64, 1.5e5, 32, 4096), (64, 1e4, 40, 4096), (32, 1e4, 32, 4096),
-    (128, 1e6, 4, 32768), (64, 1e4, 4, 131072), (256, 5e5, 2.5, 8192), (16, 1e4, 4, 32),
+    (128, 1e4, 16, 4096),
+    (64, 1.5e5, 32, 4096),
+    (64, 1e4, 40, 4096),
+    (32, 1e4, 32, 4096),
+    (128, 1e6, 4, 32768),
+    (64, 1e4, 4, 131072),
+    (256, 5e5, 2.5, 8192),
+    (16, 1e4, 4, 32),
 ]
 
 
@@ -218,8 +247,9 @@ SETTINGS = [
 @pytest.mark.parametrize("dim, base, factor, length", SETTINGS)
 def test_pair_ramp_by_formula(dim, base, factor, length, truncate):
     ramp = oracles.pair_ramp(dim, base, length, 32.0, 1.0, truncate)
-    scaled = ntk_by_parts(dim, base=base, factor=factor, trained_length=length,
-                          truncate=truncate)
+    scaled = ntk_by_parts(
+        dim, base=base, factor=factor, trained_length=length, truncate=truncate
+    )
     assert_frequencies(scaled.inv_freq, oracles.blend(dim, base, factor, ramp), EXACT)
     assert scaled.attention_factor == 1.0
 
@@ -227,15 +257,25 @@ def test_pair_ramp_by_formula(dim, base, factor, length, truncate):
 @pytest.mark.parametrize("dim, base, factor, length", SETTINGS)
 def test_rotations_ramp_by_formula(dim, base, factor, length):
     ramp = oracles.rotations_ramp(dim, base, length, 32.0, 1.0)
-    scaled = ntk_by_parts(dim, base=base, factor=factor, trained_length=length,
-                          ramp="rotations")
+    scaled = ntk_by_parts(
+        dim, base=base, factor=factor, trained_length=length, ramp="rotations"
+    )
     assert_frequencies(scaled.inv_freq, oracles.blend(dim, base, factor, ramp), EXACT)
 
 
 def test_rotations_ramp_has_no_rounded_ends():
     """``truncate`` rounds pair indices; the ramp over turns has none to round."""
-    one, other = (yarn(64, base=1e4, factor=8, trained_length=4096, ramp="rotations",
-                       truncate=truncate).inv_freq for truncate in (True, False))
+    one, other = (
+        yarn(
+            64,
+            base=1e4,
+            factor=8,
+            trained_length=4096,
+            ramp="rotations",
+            truncate=truncate,
+        ).inv_freq
+        for truncate in (True, False)
+    )
     assert torch.equal(one, other)
 
 
@@ -254,8 +294,16 @@ def test_other_betas_by_formula(ramp):
 @pytest.mark.parametrize("truncate", [True, False])
 def test_equal_betas_are_a_step(ramp, truncate):
     """Kimi-K2 ships 1 and 1; a division by the ramp's zero width would give nan."""
-    scaled = yarn(64, base=5e4, factor=64, trained_length=4096, beta_fast=1.0,
-                  beta_slow=1.0, ramp=ramp, truncate=truncate)
+    scaled = yarn(
+        64,
+        base=5e4,
+        factor=64,
+        trained_length=4096,
+        beta_fast=1.0,
+        beta_slow=1.0,
+        ramp=ramp,
+        truncate=truncate,
+    )
     plain = inverse_frequencies(64, 5e4)
     turns = torch.tensor(oracles.turns(64, 5e4, 4096))
     want = torch.where(turns > 1, plain, plain / 64)
@@ -263,7 +311,7 @@ def test_equal_betas_are_a_step(ramp, truncate):
 
 
 def test_section_5_6_of_the_reference_worked_correctly():
-    """head_dim 32, base 1e4, 4096 tokens, factor 32: the table of lesson 06, 4 digits."""
+    """head_dim 32, base 1e4, 4096 tokens, factor 32, to four digits."""
     common = {"base": 1e4, "factor": 32.0}
     trained = {**common, "trained_length": 4096}
     columns = {
@@ -273,18 +321,21 @@ def test_section_5_6_of_the_reference_worked_correctly():
         "apex1": apex1(32, **common),
     }
     rows = {
-        4: (0.1, 0.1, 0.1, 0.003125), 6: (0.02037, 0.02725, 0.02774, 0.0009882),
+        4: (0.1, 0.1, 0.1, 0.003125),
+        6: (0.02037, 0.02725, 0.02774, 0.0009882),
         8: (0.002037, 0.005848, 0.005553, 0.0003125),
         10: (2.037e-4, 9.741e-4, 7.383e-4, 9.882e-5),
         11: (6.442e-5, 3.017e-4, 1.290e-4, 5.557e-5),
-        12: (3.125e-5,) * 4, 15: (5.557e-6,) * 4,
+        12: (3.125e-5,) * 4,
+        15: (5.557e-6,) * 4,
     }
     for pair, row in rows.items():
         got = [columns[name].inv_freq[pair].item() for name in columns]
         assert got == pytest.approx(row, rel=3e-4), pair
 
 
-# --- the other methods, by formula ---------------------------------------------------
+# --- the other methods, by formula ---
+
 
 @pytest.mark.parametrize("factor", [1, 2, 4.0, 40])
 def test_position_interpolation_divides_every_pair(factor):
@@ -305,7 +356,9 @@ def test_ntk_aware_is_a_larger_base(factor, base):
     assert scaled.inv_freq[-1].item() == pytest.approx(last / factor, rel=EXACT)
 
 
-@pytest.mark.parametrize("length, base", [(1, 1e4), (4096, 1e4), (8192, 30527.7367488067)])
+@pytest.mark.parametrize(
+    "length, base", [(1, 1e4), (4096, 1e4), (8192, 30527.7367488067)]
+)
 def test_dynamic_ntk_follows_the_length(length, base):
     scaled = dynamic_ntk(128, base=1e4, factor=2, trained_length=4096, length=length)
     assert_frequencies(scaled.inv_freq, oracles.plain_frequencies(128, base), EXACT)
@@ -320,8 +373,14 @@ def test_llama3_by_formula_and_by_count():
 
 
 def test_llama3_with_other_bounds_by_formula():
-    scaled = llama3(64, base=1e4, factor=32, trained_length=4096, low_freq_factor=2,
-                    high_freq_factor=9)
+    scaled = llama3(
+        64,
+        base=1e4,
+        factor=32,
+        trained_length=4096,
+        low_freq_factor=2,
+        high_freq_factor=9,
+    )
     want = oracles.llama3(64, 1e4, 32, 4096, low=2, high=9)
     assert_frequencies(scaled.inv_freq, want, EXACT)
 
@@ -330,44 +389,63 @@ def test_llama3_with_other_bounds_by_formula():
 def test_longrope_divides_by_its_list(kind):
     factors = [1.0, 1.5, 4.0, 31.5]
     plain = oracles.plain_frequencies(8, 1e4)
-    scaled = longrope(8, base=1e4, factor=32, trained_length=4096, factors=kind(factors))
+    scaled = longrope(
+        8, base=1e4, factor=32, trained_length=4096, factors=kind(factors)
+    )
     want = [f / by for f, by in zip(plain, factors, strict=True)]
     assert_frequencies(scaled.inv_freq, want, EXACT)
     assert scaled.attention_factor == pytest.approx(1.1902380714238083, rel=EXACT)
 
 
 def test_longrope_factor_given_by_hand_wins():
-    scaled = longrope(4, base=1e4, factor=32, trained_length=4096, factors=[1, 2],
-                      attention_factor=1.25)
+    scaled = longrope(
+        4,
+        base=1e4,
+        factor=32,
+        trained_length=4096,
+        factors=[1, 2],
+        attention_factor=1.25,
+    )
     assert scaled.attention_factor == 1.25
 
 
 def test_proportional_keeps_the_exponent_of_the_whole_head():
     """Not partial rotary, whose exponent divides by the rotary width: [1, 0.01]."""
     scaled = proportional(8, base=1e4, partial_rotary_factor=0.5)
-    torch.testing.assert_close(scaled.inv_freq,
-                               torch.tensor([1, 0.1, 0, 0], dtype=torch.float64))
+    torch.testing.assert_close(
+        scaled.inv_freq, torch.tensor([1, 0.1, 0, 0], dtype=torch.float64)
+    )
     halved = proportional(8, base=1e4, partial_rotary_factor=0.5, factor=2.0)
     torch.testing.assert_close(halved.inv_freq, scaled.inv_freq / 2)
     assert wavelengths(scaled.inv_freq)[2:].tolist() == [math.inf, math.inf]
 
 
-@pytest.mark.parametrize("dim, base, factor", [
-    (128, 1e4, 4), (128, 1e4, 32), (128, 1e4, 64), (64, 1e4, 128), (32, 5e5, 40),
-    (128, 1e6, 8), (16, 1e4, 2), (64, 1e4, 1),
-])
+@pytest.mark.parametrize(
+    "dim, base, factor",
+    [
+        (128, 1e4, 4),
+        (128, 1e4, 32),
+        (128, 1e4, 64),
+        (64, 1e4, 128),
+        (32, 5e5, 40),
+        (128, 1e6, 8),
+        (16, 1e4, 2),
+        (64, 1e4, 1),
+    ],
+)
 def test_apex1_by_its_printed_rule(dim, base, factor):
     scaled = apex1(dim, base=base, factor=factor)
     assert_frequencies(scaled.inv_freq, oracles.apex1(dim, base, factor), EXACT)
 
 
 def test_apex1_middle_divides_by_the_wavelength():
-    """factor 64: five pairs in the middle, and their divisor is their own wavelength."""
+    """factor 64: five pairs in the middle, divided by their own wavelength."""
     plain = inverse_frequencies(128, 1e4)
     divisor = plain / apex1(128, base=1e4, factor=64).inv_freq
     middle = divisor[(divisor > 1.5) & (divisor < 63.5)]
-    assert middle.tolist() == pytest.approx([35.333, 40.802, 47.117, 54.410, 62.832],
-                                            rel=2e-5)
+    assert middle.tolist() == pytest.approx(
+        [35.333, 40.802, 47.117, 54.410, 62.832], rel=2e-5
+    )
 
 
 @pytest.mark.parametrize("factor", [2, 4, 8, 16, 32])
@@ -376,11 +454,12 @@ def test_apex1_middle_divides_by_the_wavelength():
 def test_apex1_is_a_step_up_to_factor_32(dim, base, factor):
     plain = inverse_frequencies(dim, base)
     want = torch.where(2 * math.pi / plain < 32, plain, plain / factor)
-    torch.testing.assert_close(apex1(dim, base=base, factor=factor).inv_freq, want,
-                               rtol=1e-15, atol=0)
+    torch.testing.assert_close(
+        apex1(dim, base=base, factor=factor).inv_freq, want, rtol=1e-15, atol=0
+    )
 
 
-# --- attention factors ---------------------------------------------------------------
+# --- attention factors ---
 
 TRAINED = {"base": 1e4, "trained_length": 4096}
 
@@ -399,9 +478,14 @@ def test_an_attention_factor_given_by_hand_is_used_as_it_is(given, scales):
     assert scaled.attention_factor == given
 
 
-@pytest.mark.parametrize("mscale, all_dim, ratio", [
-    (1.0, 1.0, 1.0), (0.707, 0.707, 1.0), (1.0, 0.707, 1.0857263992561355),
-])
+@pytest.mark.parametrize(
+    "mscale, all_dim, ratio",
+    [
+        (1.0, 1.0, 1.0),
+        (0.707, 0.707, 1.0),
+        (1.0, 0.707, 1.0857263992561355),
+    ],
+)
 def test_two_scales_give_their_ratio(mscale, all_dim, ratio):
     scaled = yarn(64, factor=40, mscale=mscale, mscale_all_dim=all_dim, **TRAINED)
     assert scaled.attention_factor == pytest.approx(ratio, rel=EXACT)
@@ -409,16 +493,19 @@ def test_two_scales_give_their_ratio(mscale, all_dim, ratio):
 
 def test_only_yarn_and_longrope_have_a_factor():
     others = [
-        position_interpolation(64, base=1e4, factor=4), ntk_aware(64, base=1e4, factor=4),
+        position_interpolation(64, base=1e4, factor=4),
+        ntk_aware(64, base=1e4, factor=4),
         dynamic_ntk(64, factor=4, length=9000, **TRAINED),
-        ntk_by_parts(64, factor=4, **TRAINED), llama3(64, factor=4, **TRAINED),
+        ntk_by_parts(64, factor=4, **TRAINED),
+        llama3(64, factor=4, **TRAINED),
         proportional(64, base=1e4, partial_rotary_factor=0.5),
         apex1(64, base=1e4, factor=4),
     ]
     assert [scaled.attention_factor for scaled in others] == [1.0] * len(others)
 
 
-# --- regimes -------------------------------------------------------------------------
+# --- regimes ---
+
 
 def counts(plain, scaled, factor):
     got = regimes(plain, scaled.inv_freq, factor)
@@ -426,14 +513,17 @@ def counts(plain, scaled, factor):
     return [int((got == value).sum()) for value in (0, 1, 2)]
 
 
-@pytest.mark.parametrize("dim, base, factor, length, by_turns, apex", [
-    (128, 1e4, 32, 4096, [21, 25, 18], [12, 0, 52]),
-    (64, 1e4, 4, 8192, [13, 12, 7], [6, 0, 26]),
-    (32, 1e4, 4, 8192, [7, 6, 3], [3, 0, 13]),
-    (128, 5e5, 4, 65536, [29, 17, 18], [8, 0, 56]),
-    (128, 1e6, 8, 131072, [31, 16, 17], [8, 0, 56]),
-    (64, 1e4, 40, 4096, [11, 12, 9], [6, 1, 25]),
-])
+@pytest.mark.parametrize(
+    "dim, base, factor, length, by_turns, apex",
+    [
+        (128, 1e4, 32, 4096, [21, 25, 18], [12, 0, 52]),
+        (64, 1e4, 4, 8192, [13, 12, 7], [6, 0, 26]),
+        (32, 1e4, 4, 8192, [7, 6, 3], [3, 0, 13]),
+        (128, 5e5, 4, 65536, [29, 17, 18], [8, 0, 56]),
+        (128, 1e6, 8, 131072, [31, 16, 17], [8, 0, 56]),
+        (64, 1e4, 40, 4096, [11, 12, 9], [6, 1, 25]),
+    ],
+)
 def test_regimes_counted(dim, base, factor, length, by_turns, apex):
     plain = inverse_frequencies(dim, base)
     paper = yarn(dim, base=base, factor=factor, trained_length=length, ramp="rotations")
@@ -455,8 +545,11 @@ def test_regimes_of_the_plain_cases():
     assert counts(plain, ScaledFrequencies(plain, 1.0), 4) == [32, 0, 0]
     assert counts(plain, ScaledFrequencies(plain, 1.0), 1) == [32, 0, 0]
     assert counts(plain, ntk_aware(64, base=1e4, factor=4), 4) == [1, 30, 1]
-    assert counts(inverse_frequencies(128, 5e5), llama3(
-        128, base=5e5, factor=8, trained_length=8192), 8) == [29, 6, 29]
+    assert counts(
+        inverse_frequencies(128, 5e5),
+        llama3(128, base=5e5, factor=8, trained_length=8192),
+        8,
+    ) == [29, 6, 29]
 
 
 def test_regimes_of_a_pair_that_does_not_turn():
