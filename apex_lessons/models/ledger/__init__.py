@@ -2,7 +2,8 @@
 
 131 rows: 87 of the ledger (C01 to C87: every checkable claim, right and wrong) and 44
 errata (E01 to E44). E17 and E44 stand in the model's repository, not in the texts.
-Checked in 2025 against the papers and repositories that each row names.
+Checked in 2026 against the papers and repositories that each row names; the model's
+repository is AarambhDevHub/APEX-1 at 97b5855 (30 May 2026).
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ class Claim:
     """One checkable claim of the two source texts (or, where it says so, of their
     repository).
 
-    ``claim`` is in our words; ``text`` and ``where`` say where it stands; ``see`` names
+    ``claim`` is in our words; ``text`` and ``where`` say where it stands: the sections
+    are the text's own, the lines those of the plain-text copy read; ``see`` names
     the errata that a row of the ledger rests on. ``evidence()`` computes the numbers,
     once a process.
     """
@@ -77,7 +78,7 @@ class Ledger:
         """Decorator: the function under it computes the evidence."""
 
         def keep(function: Callable[[], Evidence]):
-            # Nothing in it changes between calls, and several rows may rest on one proof.
+            # Nothing in it changes between calls; several rows may rest on one proof.
             once = functools.cache(function)
             self.claims.append(
                 Claim(

@@ -19,6 +19,11 @@ EXAMPLE = (
     (-0.02, 0.04, -0.01, 0.03),
     (0.03, 0.01, -0.04, 0.02),
 )
+PRINTED = (  # the example after the factor 2, for the ids 1, 0, 2
+    (-0.04, 0.08, -0.02, 0.06),
+    (0.02, -0.06, 0.04, 0.02),
+    (0.06, 0.02, -0.08, 0.04),
+)
 
 
 def _table(d_model: int, init_std: float, seed: int = 0) -> ScaledEmbedding:
@@ -46,7 +51,8 @@ def _variance_of_rows():
     return computed(
         f"measured variance {small:.6f} at d=512 (1/d = {1 / 512:.6f}), {large:.6f} at"
         f" d=7168 (1/d = {1 / 7168:.6f})",
-        abs(small - 4e-4) < 1e-5 and abs(large - 4e-4) < 1e-5,
+        abs(small - 4e-4) < 1e-5 > abs(large - 4e-4)
+        and min(abs(small - 1 / 512), abs(large - 1 / 7168)) > 2e-4,
         small=small,
         large=large,
         crossing=1 / 0.02**2,
@@ -71,7 +77,7 @@ def _variance_after_scaling():
     shown = ", ".join(f"{value:.3f} at d={d}" for d, value in found.items())
     return computed(
         f"measured variance after scaling: {shown}",
-        right and found[7168] > 2.5,
+        right and found[512] < 0.25 and found[7168] > 2.5,
         small=found[512],
         medium=found[2048],
         large=found[7168],
@@ -89,19 +95,23 @@ def _variance_after_scaling():
     "computed",
 )
 def _worked_example():
-    before = torch.tensor(EXAMPLE, dtype=torch.float64).square().mean().item()
+    table = torch.tensor(EXAMPLE, dtype=torch.float64)
+    scaled = table[[1, 0, 2]] * math.sqrt(4)
+    gap = (scaled - torch.tensor(PRINTED, dtype=torch.float64)).abs().max().item()
+    before, after = (x.square().mean().item() for x in (table, scaled))
     return computed(
-        f"mean square {before:.6f} before, {4 * before:.6f} after the factor 2",
-        abs(before - 0.000625) < 1e-12,
+        f"printed and computed rows agree to 1e-12; mean square {before:.6f} before,"
+        f" {after:.6f} after the factor 2",
+        gap < 1e-12 and abs(before - 0.000625) < 1e-12 and after < 0.01,
         before=before,
-        after=4 * before,
+        after=after,
     )
 
 
 @LEDGER.measured(
     "E04",
     "tutorial",
-    "lines 16-25 and 105",
+    "sections 2, 3 and 9, lines 16-25 and 105",
     "nn.Embedding(vocab, d) as shown starts with a std of about 0.02.",
     "misleading",
     "nn.Embedding draws from N(0, 1). The 0.02 comes from an initialisation that the"
@@ -114,7 +124,8 @@ def _stock_table():
         weight = torch.nn.Embedding(2000, 512).weight.detach()
     std, scaled = weight.std().item(), (weight * math.sqrt(512)).var().item()
     return computed(
-        f"nn.Embedding(2000, 512): std {std:.3f}; variance times sqrt(512) {scaled:.0f}",
+        f"nn.Embedding(2000, 512): std {std:.3f}; variance times sqrt(512)"
+        f" {scaled:.0f}",
         abs(std - 1) < 0.01 and abs(scaled / 512 - 1) < 0.02,
         std=std,
         scaled=scaled,
@@ -125,20 +136,29 @@ def _stock_table():
     "E05",
     "reference",
     "section 2.3, line 64",
-    "Scaling the input by the square root of d is used by T5, PaLM and Gemma.",
+    "T5, PaLM and Gemma, and APEX-1, scale the input by the square root of d.",
     "wrong",
-    "Gemma yes; T5 and PaLM take rows of variance 1 as they are and divide the logits"
-    " by the square root of d. The usual origin is Vaswani et al. 2017, section 3.4.",
+    "Gemma yes; T5 (1.0, whose table is tied) and PaLM take rows of variance 1 as they"
+    " are and divide the logits by the square root of d. The usual origin is Vaswani et"
+    " al. 2017, section 3.4.",
     "t5x examples/t5/network.py L280-284, L307; PaLM (arXiv:2204.02311) section 5;"
     " gemma_pytorch gemma/model.py L597-598",
 )
 def _who_scales():
-    rows = {row.model: row.embedding_multiplier for row in published()}
-    t5, palm, gemma = rows["T5-base v1.0"], rows["PaLM 540B"], rows["Gemma-2-2B"]
+    rows = {row.model: row for row in published()}
+    names = ("T5-base v1.0", "PaLM 540B", "Gemma-2-2B")
+    t5, palm, gemma = (rows[name].embedding_multiplier for name in names)
+    divided = [
+        round(1 / rows[name].output_logit_multiplier, 9)
+        == round(math.sqrt(rows[name].hidden_size), 9)
+        for name in names
+    ]
     return computed(
         f"input multipliers in their own code: T5 {t5:g}, PaLM {palm:g}, Gemma-2-2B"
-        f" {gemma:g} = sqrt(2304)",
-        t5 == palm == 1 and gemma == math.sqrt(2304),
+        f" {gemma:g} = sqrt(2304); logits divided by sqrt(d): {divided}",
+        t5 == palm == 1
+        and gemma == math.sqrt(2304)
+        and divided == [True, True, False],
         t5=t5,
         palm=palm,
         gemma=gemma,
@@ -157,10 +177,17 @@ def _who_scales():
 )
 def _norm_forgets_scale():
     x = _table(512, 0.02).weight.detach()
-    change = (rms_norm(x) / rms_norm(x * math.sqrt(512)) - 1).abs().mean().item()
+    change, without = (
+        (rms_norm(x, eps=eps) / rms_norm(x * math.sqrt(512), eps=eps) - 1)
+        .abs()
+        .mean()
+        .item()
+        for eps in (1e-6, 0.0)
+    )
     return computed(
-        f"norm of x and of sqrt(512) x differ by {change:.2%}, all of it from eps",
-        change < 0.002,
+        f"norm of x and of sqrt(512) x differ by {change:.2%}, and by less than 1e-6"
+        " where eps is 0",
+        change < 0.002 and without < 1e-6,
         change=change,
     )
 
@@ -168,7 +195,7 @@ def _norm_forgets_scale():
 @LEDGER.measured(
     "E07",
     "reference",
-    "section 2.3, line 62",
+    "section 2.3, line 62 (and docs/04 in the repository, line 60)",
     "Without the factor activations vanish in early layers.",
     "misleading",
     "Every sub-layer sees a normalised input, whatever the size of the embedding. That"
@@ -189,21 +216,25 @@ def _nothing_vanishes():
 @LEDGER.measured(
     "E08",
     "tutorial",
-    "line 33",
-    "GPT-2, Llama and DeepSeek tie their weights.",
+    "section 4, line 33",
+    "GPT-2, Llama, DeepSeek and others tie their weights.",
     "wrong",
     "GPT-2 does. Llama 2, 3 and 3.1 and DeepSeek-V3 have a separate output"
-    " matrix; of the Llamas read here only 3.2 1B and 3B share.",
+    " matrix; of the Llama text models read here only 3.2 1B and 3B share.",
     "gpt-2 src/model.py L171; llama llama/model.py L446; llama-models"
     " models/llama3_2/MODEL_CARD.md L9-11; DeepSeek-V3 README_WEIGHTS.md L21",
 )
 def _who_ties():
     llama, deepseek, gpt2 = _tied("Llama-"), _tied("DeepSeek-V3"), _tied("GPT-2")
-    untied = sum(not tied for tied in llama.values())
+    untied = sum(tied is False for tied in llama.values())
+    shared = [name for name, tied in llama.items() if tied]
     return computed(
-        f"released configs: {untied} of {len(llama)} Llama rows untied, DeepSeek-V3"
-        " untied, GPT-2 tied",
-        untied and not any(deepseek.values()) and all(gpt2.values()),
+        f"released configs: {untied} of {len(llama)} Llama rows untied ({shared[0]} is"
+        " tied), DeepSeek-V3 untied, GPT-2 tied",
+        untied == len(llama) - 1
+        and shared == ["Llama-3.2-1B-Instruct"]
+        and list(deepseek.values()) == [False]
+        and list(gpt2.values()) == [True],
         untied=untied,
     )
 
@@ -211,29 +242,32 @@ def _who_ties():
 @LEDGER.measured(
     "E09",
     "tutorial",
-    "line 31; reference line 94",
+    "section 4, line 31; reference section 2.5, line 94",
     "Tying saves 77.6 million parameters, huge for the Small model.",
     "misleading",
-    "77,641,216 is right, but Small also has four untied output heads of that size"
-    " for predicting further tokens: 59 % of its 523,150,860 parameters.",
+    "77,641,216 is right: 13 % of what Small would have untied. But Small also has"
+    " four untied output heads of that size for predicting further tokens: 59 % of its"
+    " 523,150,860 parameters.",
     "APEX-1 multi_token_head.py L47-49; counted by apex1_config('small')",
 )
 def _what_tying_saves():
     counts = apex1_config("small").parameter_counts()
-    share = counts["multi-token head"] / counts["total"]
+    saved, heads, total = (
+        counts[part] for part in ("embedding", "multi-token head", "total")
+    )
     return computed(
-        f"saved {counts['embedding']:,}; untied heads {counts['multi-token head']:,},"
-        f" {share:.0%} of {counts['total']:,}",
-        counts["embedding"] == 77_641_216 and 0.58 < share < 0.60,
-        saved=counts["embedding"],
-        heads=counts["multi-token head"],
+        f"saved {saved:,}, {saved / (total + saved):.1%} of the untied model; untied"
+        f" heads {heads:,}, {heads / total:.0%} of {total:,}",
+        (saved, heads, total) == (77_641_216, 310_564_864, 523_150_860),
+        saved=saved,
+        heads=heads,
     )
 
 
 @LEDGER.measured(
     "C01",
     "tutorial",
-    "lines 4-9",
+    "section 1, lines 4-9",
     "Vectors of similar words are near each other.",
     "correct",
     "As an illustration: cat-dog 0.173 apart, cat-Paris 1.212.",
@@ -253,7 +287,7 @@ def _three_words():
 @LEDGER.measured(
     "C02",
     "tutorial",
-    "line 10",
+    "section 1, line 10",
     "Vectors have 512 to 7168 dimensions.",
     "correct",
     "Small to Large; Tiny has 64.",
@@ -269,31 +303,22 @@ def _widths():
     )
 
 
-@LEDGER.measured(
+LEDGER.cited(
     "E42",
     "tutorial",
-    "lines 12-14",
+    "section 2, lines 12-14",
     "Ids 9906 (Hello) and 1917 (world) go with a vocabulary of 151,643.",
     "misleading",
     "Those are ids of cl100k and Llama 3. In Qwen's vocabulary of 151,643 'Hello world'"
-    " is [9707, 1879].",
-    "Qwen tokenizer files; tiktoken cl100k_base",
+    " is [9707, 1879]. All of these are legal rows of the table, so nothing fails.",
+    "the published vocabularies: tiktoken cl100k_base, Llama 3, Qwen2",
 )
-def _which_ids():
-    # Both numberings fit into the table, so nothing fails: that is why it goes unnoticed.
-    ids = (9906, 11, 1917, 9707, 1879)
-    return computed(
-        "all five ids are legal rows of a table of 151,643, so a look-up with the"
-        " wrong numbering raises nothing",
-        max(ids) < VOCABULARY,
-        largest=max(ids),
-    )
 
 
 @LEDGER.measured(
     "E43",
     "tutorial",
-    "lines 12-14 against line 25",
+    "sections 2 and 3, lines 12-14 against line 25",
     "Sample rows hold 0.231 and 0.897, while values start near 0.02.",
     "inconsistent",
     "0.897 is 45 standard deviations of N(0, 0.02^2): a trained row, which should be"
@@ -310,14 +335,18 @@ def _sample_rows():
 
 
 LEDGER.rests_on(
-    "C03", "tutorial", "lines 12-14", "Token ids with sample rows.", ("E42", "E43")
+    "C03",
+    "tutorial",
+    "section 2, lines 12-14",
+    "Token ids with sample rows.",
+    ("E42", "E43"),
 )
 
 
 @LEDGER.measured(
     "C04",
     "tutorial",
-    "lines 16-19",
+    "section 2, lines 16-19",
     "151,643 x 512 is about 77.6 million numbers.",
     "correct",
     "77,641,216.",
@@ -335,7 +364,7 @@ def _table_size():
 @LEDGER.measured(
     "C05",
     "tutorial",
-    "lines 20-22",
+    "section 2, lines 20-22",
     "Each id selects a row; the result is [batch, seq, d_model].",
     "correct",
     "A look-up equals a one-hot product.",
@@ -349,7 +378,7 @@ def _row_selection():
         gap = (one_hot * table.scale - table(ids)).abs().max().item()
     return computed(
         f"shape {list(table(ids).shape)}; look-up and one-hot product agree to 1e-6",
-        gap < 1e-6,
+        gap < 1e-6 and table(ids).shape == (1, 3, 8),
         gap=gap,
     )
 
@@ -357,7 +386,7 @@ def _row_selection():
 LEDGER.rests_on(
     "C06",
     "tutorial",
-    "lines 23-25",
+    "section 3, lines 23-25",
     "APEX-1 multiplies by sqrt(d) because values start tiny.",
     ("E02", "E04", "E07"),
     "misleading",
@@ -368,7 +397,7 @@ LEDGER.rests_on(
 @LEDGER.measured(
     "C07",
     "tutorial",
-    "lines 26-27",
+    "section 3, lines 26-27",
     "The factors are sqrt(512) and sqrt(7168).",
     "correct",
     "22.627 and 84.664; bfloat16 rounds them to 22.625 and 84.5.",
@@ -387,13 +416,17 @@ def _factors():
 
 def _tie_of_apex():
     table = _table(8, 0.02)
-    hidden = torch.eye(8)[:1]
+    generator = torch.Generator().manual_seed(1)
+    hidden = torch.randn(2, 3, 8, generator=generator)
     with torch.no_grad():
         logits = table.logits(hidden)
-        same = torch.equal(logits[0], table.weight[:, 0])
+        gap = (logits - torch.einsum("bsd,vd->bsv", hidden, table.weight)).abs().max()
+        table.weight[7] = 0.0  # one tensor: the head sees the change at once
+        silent = table.logits(hidden)[..., 7].abs().max()
     return computed(
-        "logits of the first unit vector are the table's first column",
-        same,
+        f"hidden [2, 3, 8] gives logits {list(logits.shape)}, equal to h W^T to 1e-6;"
+        " zeros written into row 7 of the table silence its logit",
+        logits.shape == (2, 3, 500) and gap < 1e-6 and silent == 0,
         vocabulary=logits.shape[-1],
     )
 
@@ -401,17 +434,23 @@ def _tie_of_apex():
 LEDGER.measured(
     "C08",
     "tutorial",
-    "line 28",
+    "section 4, line 28",
     "The output layer reuses the embedding.",
     "correct",
     "logits = h W^T with the table W.",
     "APEX-1 apex_model.py L173",
 )(_tie_of_apex)
-LEDGER.rests_on("C09", "tutorial", "line 31", "Tying saves 77.6 million.", ("E09",))
+LEDGER.rests_on(
+    "C09",
+    "tutorial",
+    "section 4, line 31",
+    "Tying saves 77.6 million.",
+    ("E09",),
+)
 LEDGER.cited(
     "C10",
     "tutorial",
-    "line 32",
+    "section 4, line 32",
     "Both matrices represent the same tokens.",
     "correct",
     "Reasonable; Press and Wolf find that the tied matrix behaves more like the output"
@@ -419,12 +458,16 @@ LEDGER.cited(
     "Press and Wolf 2017 (arXiv:1608.05859), abstract",
 )
 LEDGER.rests_on(
-    "C11", "tutorial", "line 33", "Who ties: GPT-2, Llama, DeepSeek.", ("E08",)
+    "C11",
+    "tutorial",
+    "section 4, line 33",
+    "Who ties: GPT-2, Llama, DeepSeek.",
+    ("E08",),
 )
 LEDGER.cited(
     "C27",
     "tutorial",
-    "lines 99-121",
+    "section 9, lines 99-121",
     "The excerpt of the model's code.",
     "correct",
     "It agrees with the repository.",
@@ -435,52 +478,67 @@ LEDGER.cited(
 @LEDGER.measured(
     "C28",
     "tutorial",
-    "line 107",
+    "section 9, line 107",
     "math.sqrt serves, since the factor is a constant.",
     "correct",
-    "A Python float; it is rounded to the table's dtype where it is used.",
+    "A Python float, by which torch multiplies a 16-bit table without rounding it"
+    " first;"
+    " Gemma and this course round the factor to the table's dtype.",
     "APEX-1 apex_model.py L45",
 )
 def _constant():
-    exact, rounded = math.sqrt(512), torch.tensor(math.sqrt(512)).bfloat16().item()
+    factor = math.sqrt(512)
+    x = _table(512, 0.02).weight.detach().bfloat16()
+    as_float = torch.equal(x * factor, (x.float() * factor).bfloat16())
+    rounded = torch.tensor(factor).bfloat16()
+    differ = (x * factor != x * rounded).float().mean().item()
     return computed(
-        f"float {exact:.6f}, used in bfloat16 as {rounded}",
-        rounded == 22.625,
-        exact=exact,
-        rounded=rounded,
+        f"in bfloat16: times {factor:.6f} itself; times {rounded.item()} would change"
+        f" {differ:.0%} of the numbers",
+        as_float and differ > 0,
+        exact=factor,
+        rounded=rounded.item(),
     )
 
 
 LEDGER.measured(
     "C29",
     "tutorial",
-    "lines 118-119",
+    "section 9, lines 118-119",
     "x W^T gives [batch, seq, vocab].",
     "correct",
     "As said.",
     "APEX-1 apex_model.py L173",
 )(_tie_of_apex)
 LEDGER.rests_on(
-    "C30", "tutorial", "line 126", "The scale gives stable magnitudes.", ("E02",)
+    "C30",
+    "tutorial",
+    "section 10, line 126",
+    "The scale gives stable magnitudes.",
+    ("E02",),
 )
 LEDGER.cited(
     "C31",
     "tutorial",
-    "lines 127-130",
+    "section 10, lines 127-130",
     "Tying reuses the embedding; RMSNorm keeps the signal's magnitude stable.",
     "correct",
     "For a sub-layer's input; the residual stream itself is not normalised.",
     "APEX-1 block.py L89-110",
 )
 LEDGER.rests_on(
-    "C42", "reference", "line 47", "sqrt(d) stabilises the variance early.", ("E02",)
+    "C42",
+    "reference",
+    "section 2.1, line 47",
+    "sqrt(d) stabilises the variance early.",
+    ("E02",),
 )
 
 
 @LEDGER.measured(
     "C43",
     "reference",
-    "lines 51-55",
+    "section 2.2, lines 51-55",
     "X = Embed(tokens) sqrt(d), table [V, d].",
     "correct",
     "As said.",
@@ -500,20 +558,30 @@ def _formula():
 
 
 LEDGER.rests_on(
-    "C44", "reference", "lines 56-60", "Variance 1/d, restored to 1.", ("E01", "E02")
+    "C44",
+    "reference",
+    "sections 2.2 and 2.3, lines 56-60",
+    "Variance 1/d, restored to 1.",
+    ("E01", "E02"),
 )
 LEDGER.rests_on(
     "C45",
     "reference",
-    "lines 62-63",
+    "section 2.3, lines 62-63",
     "Vanishing activations; RMSNorm's scale.",
     ("E07", "E06"),
 )
-LEDGER.rests_on("C46", "reference", "line 64", "Used by T5, PaLM, Gemma.", ("E05",))
+LEDGER.rests_on(
+    "C46",
+    "reference",
+    "section 2.3, line 64",
+    "Used by T5, PaLM, Gemma.",
+    ("E05",),
+)
 LEDGER.rests_on(
     "C47",
     "reference",
-    "lines 66-86",
+    "section 2.4, lines 66-86",
     "Worked look-up and doubling.",
     ("E03",),
     "correct",
@@ -522,7 +590,7 @@ LEDGER.rests_on(
 LEDGER.measured(
     "C48",
     "reference",
-    "line 92",
+    "section 2.5, line 92",
     "logits = h W_E^T.",
     "correct",
     "As said.",
@@ -533,7 +601,7 @@ LEDGER.measured(
 @LEDGER.measured(
     "C49",
     "reference",
-    "line 94",
+    "section 2.5, line 94",
     "Tying saves 151,643 x 7168 = 1.09 billion for Large.",
     "correct",
     "1,086,977,024; but see E09 for the untied heads.",

@@ -19,14 +19,19 @@ def _within(
     return all(low <= value <= high for value in _values(field, sizes))
 
 
+def _rounded_up(width: int, multiple: int) -> int:
+    """8/3 of the width, rounded up to the multiple."""
+    return -(-8 * width // (3 * multiple)) * multiple
+
+
 @LEDGER.measured(
     "E39",
     "reference",
     "section 1, line 24",
     "d_ff is 8/3 of d.",
     "misleading",
-    "Small and Medium 2.6875 d (8/3 rounded up to a multiple of 32), Large 2.571 d,"
-    " Tiny 2 d. The rule is (2/3) 4d, rounded up.",
+    "Small and Medium 2.6875 d, which is 8/3 d rounded up (to a multiple of 32 and of"
+    " 128): close. Large is 2.571 d and Tiny 2 d. The rule is (2/3) 4d, rounded up.",
     f"{CONFIGS}; llama llama/model.py L331-335",
 )
 def _feed_forward():
@@ -34,7 +39,9 @@ def _feed_forward():
     shown = ", ".join(f"{size} {ratio:.4f}" for size, ratio in zip(SIZES, ratios))
     return computed(
         f"d_ff / d: {shown}",
-        all(abs(ratio - 8 / 3) > 0.01 for ratio in ratios),
+        ratios[1] == ratios[2] == 2.6875
+        and (_rounded_up(512, 32), _rounded_up(2048, 128)) == (1376, 5504)
+        and max(ratios[0], ratios[3]) < 2.6,
         tiny=ratios[0],
         small=ratios[1],
         medium=ratios[2],
@@ -54,11 +61,7 @@ def _feed_forward():
 def _latent_widths():
     sizes = ("small", "medium", "large")
     kv, q, w = (_values(field, sizes) for field in ("d_kv", "d_q", "sliding_window"))
-    outside = not (
-        _within("d_kv", 256, 512)
-        or _within("d_q", 192, 1536)
-        or _within("sliding_window", 512, 4096)
-    )
+    outside = min(kv) < 256 and min(q) < 192 and max(w) > 4096
     return computed(
         f"d_kv {kv}, d_q {q}, W {w}", outside, smallest_kv=min(kv), largest_w=max(w)
     )
@@ -82,10 +85,14 @@ def _mixed_minima():
         and min(layers[1:]) > 6
         and min(experts[1:]) > 4
     )
+    trained = [apex1_config(size).training.seq_len for size in SIZES]
+    rows = _values("max_seq_len")
     return computed(
         f"L {layers}, E {experts}; Tiny's d is {_values('d_model')[0]}, below the"
-        " printed 512",
-        mixed and _values("d_model")[0] < 512,
+        f" printed 512; S {trained} in training, {rows} rows",
+        mixed
+        and _values("d_model")[0] < 512
+        and (trained[1], trained[3], rows[3]) == (2048, 8192, 131_072),
         tiny_layers=layers[0],
         small_layers=layers[1],
     )
@@ -94,7 +101,7 @@ def _mixed_minima():
 @LEDGER.measured(
     "C32",
     "reference",
-    "line 19",
+    "section 1, line 19",
     "The batch size is 1 to 64.",
     "correct",
     "Plausible: the configs train with 2 to 32.",
@@ -107,13 +114,13 @@ def _batches():
     )
 
 
-LEDGER.rests_on("C33", "reference", "line 20", "S is 2048-131072.", ("E41",))
+LEDGER.rests_on("C33", "reference", "section 1, line 20", "S is 2048-131072.", ("E41",))
 
 
 @LEDGER.measured(
     "C34",
     "reference",
-    "lines 21-23",
+    "section 1, lines 21-23",
     "d 512-7168, d_h 64-128, d_r 32-64.",
     "correct",
     "Right for Small to Large.",
@@ -133,14 +140,20 @@ def _widths():
     )
 
 
-LEDGER.rests_on("C35", "reference", "line 24", "d_ff = 8/3 d.", ("E39",))
-LEDGER.rests_on("C36", "reference", "lines 25-26, 33", "d_kv, d_q and W.", ("E40",))
+LEDGER.rests_on("C35", "reference", "section 1, line 24", "d_ff = 8/3 d.", ("E39",))
+LEDGER.rests_on(
+    "C36",
+    "reference",
+    "section 1, lines 25-26, 33",
+    "d_kv, d_q and W.",
+    ("E40",),
+)
 
 
 @LEDGER.measured(
     "C37",
     "reference",
-    "lines 27-28, 32",
+    "section 1, lines 27-28, 32",
     "H_q 8-128, H_kv 2-8, K 2-8.",
     "correct",
     "Right for Small to Large.",
@@ -160,17 +173,23 @@ def _heads():
     )
 
 
-LEDGER.rests_on("C38", "reference", "lines 29, 31", "L 6-72, E 4-256.", ("E41",))
+LEDGER.rests_on(
+    "C38",
+    "reference",
+    "section 1, lines 29, 31",
+    "L 6-72, E 4-256.",
+    ("E41",),
+)
 
 
 @LEDGER.measured(
     "C39",
     "reference",
-    "line 30",
+    "section 1, line 30",
     "V is 151,643.",
     "correct",
-    "Right for APEX-1 Small to Large. It is Qwen's count without control tokens: 151,646"
-    " with them, padded to 151,936 or 152,064 rows in released models.",
+    "Right for APEX-1 Small to Large. It is Qwen's count without control tokens:"
+    " 151,646 with them, padded to 151,936 or 152,064 rows in released models.",
     f"{CONFIGS}; Qwen3 concepts.md L40, L51",
 )
 def _vocabulary():
@@ -181,7 +200,7 @@ def _vocabulary():
 @LEDGER.measured(
     "C40",
     "reference",
-    "lines 34-37",
+    "section 1, lines 34-37",
     "eps is 1e-6, gamma starts at 1, m runs from 0.",
     "correct",
     "Right; eps cannot be set in the model's config.",
@@ -199,7 +218,7 @@ def _constants():
 LEDGER.cited(
     "C41",
     "reference",
-    "line 41",
+    "section 1, line 41",
     "Shapes are [B, S, D] and [B, H, S, D_head].",
     "correct",
     "As said.",
