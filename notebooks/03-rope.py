@@ -106,14 +106,14 @@ def turn(pair, angle):
 
 m, k, theta = 4, 3, 0.1
 shifted = turn((math.cos(m * theta), math.sin(m * theta)), k * theta)
-assert math.dist(shifted, (math.cos((m + k) * theta), math.sin((m + k) * theta))) < 1e-15
+assert math.dist(shifted, (math.cos((m + k) * theta), math.sin((m + k) * theta))) < 1e-12
 for position in (1, 3):
     print("position {}: ({:.4f}, {:.4f})".format(position, *turn((1, 0), position)))
 
 # %%
 show(figures.rope.clock_face(frequencies=(1.0, 0.1), positions=range(6)),
      alt="Two clock faces with hands for the positions 0 to 5. At one radian a token the "
-         "hands go nearly once round; at a tenth they stay within 29 degrees.",
+         "hands go four fifths of the way round; at a tenth they stay within 29 degrees.",
      numbers=figures.rope.describe_clock_face(frequencies=(1.0, 0.1), positions=range(6)))
 
 # %% [markdown]
