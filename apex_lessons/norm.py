@@ -50,7 +50,10 @@ def rms_norm(
     _check(x, weight, weight_offset)
     if torch.compiler.is_compiling():
         return rms_norm_plain(x, weight, eps, weight_offset, order)
-    return _RMSNorm.apply(x, weight, eps, weight_offset, order)[0]
+    learns = x.requires_grad or (weight is not None and weight.requires_grad)
+    if torch.is_grad_enabled() and learns or _under_a_transform():
+        return _RMSNorm.apply(x, weight, eps, weight_offset, order)[0]
+    return _forward(x, weight, eps, weight_offset, order)[0]
 
 
 def rms_norm_plain(
@@ -125,6 +128,21 @@ class RMSNorm(nn.Module):
         )
 
 
+def _under_a_transform() -> bool:
+    """Inside torch.func.vmap and the like, whose tensors have no values to look at."""
+    return torch._C._are_functorch_transforms_active()
+
+
+def _forward(x, weight, eps, weight_offset, order):
+    """y, and 1 / rms of each row."""
+    inverse = _inverse_rms(x, eps)  # [..., 1]
+    y = x * inverse
+    if weight is not None:
+        y = _rounded(y, x, weight, order)
+        y = y.mul_(weight.to(y.dtype) + weight_offset if weight_offset else weight)
+    return y.to(x.dtype), inverse
+
+
 class _RMSNorm(torch.autograd.Function):
     """One new buffer forward; backward keeps x, the weight and one number a row.
 
@@ -134,12 +152,7 @@ class _RMSNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(x, weight, eps, weight_offset, order):
-        inverse = _inverse_rms(x, eps)  # [..., 1]
-        y = x * inverse
-        if weight is not None:
-            y = _rounded(y, x, weight, order)
-            y = y.mul_(weight.to(y.dtype) + weight_offset if weight_offset else weight)
-        return y.to(x.dtype), inverse
+        return _forward(x, weight, eps, weight_offset, order)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -233,26 +246,31 @@ def _inverse_rms(x: Tensor, eps: float) -> Tensor:
     dtype = _statistics_dtype(x)
     root = _root_mean_square(x, dtype)
     # A look at the numbers is cheap on the CPU and would wait for the device elsewhere.
-    if not (x.device.type == "cpu" and _usual(root, eps)):
-        size = _row_size(x.to(dtype), eps)
-        root = _root_mean_square(x / size, dtype) * size
-    # sqrt(mean(x^2) + eps) = hypot(root, sqrt(eps)), which squares nothing large
+    if x.is_cpu and _usual(root, eps):
+        # 1 / sqrt(root^2 + eps)
+        return root.square_().add_(eps).rsqrt_()
+    size = _row_size(x.to(dtype), eps)
+    root = _root_mean_square(x / size, dtype) * size
+    # sqrt(root^2 + eps) = hypot(root, sqrt(eps)), which squares nothing large
     return torch.hypot(root, root.new_tensor(math.sqrt(eps))).reciprocal()
 
 
 def _root_mean_square(x: Tensor, dtype: torch.dtype) -> Tensor:
     """norm(x) / sqrt(d), [..., 1]."""
-    norm, root_d = x, math.sqrt(x.shape[-1])
-    if x.shape[-1] % 16 == 0 and x.shape[-1] > 128:
+    norm, d = x, x.shape[-1]
+    if d >= 2048 and d % 16 == 0:
         # Sixteen partial norms first: torch adds in order, and long float32 sums drift.
         norm = torch.linalg.vector_norm(x.unflatten(-1, (16, -1)), dim=-1, dtype=dtype)
-    return torch.linalg.vector_norm(norm, dim=-1, keepdim=True, dtype=dtype) / root_d
+    norm = torch.linalg.vector_norm(norm, dim=-1, keepdim=True, dtype=dtype)
+    return norm.mul_(1 / math.sqrt(d))
 
 
 def _usual(root: Tensor, eps: float) -> bool:
-    """Whether no row's squares overflowed or vanished beside eps."""
-    smallest = 0.0 if eps > 1e-30 else 1e-15
-    return bool((root.isfinite() & (root >= smallest)).all())
+    """Whether the rows' squares neither overflow nor vanish beside eps."""
+    if not root.numel():
+        return True
+    smallest, largest = root.aminmax()
+    return 1e18 > float(largest) and (eps > 1e-30 or float(smallest) > 1e-15)
 
 
 def _row_size(wide: Tensor, eps: float) -> Tensor:
