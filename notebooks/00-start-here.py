@@ -138,7 +138,7 @@ show(start.path_of_a_token(token=2, position=3),
 # %%
 steps = start.token_path(token=2, position=3)
 row, scaled, normed, query, turned = steps.values()
-assert torch.allclose(scaled, row * 8 ** 0.5)
+assert torch.allclose(scaled, row * 8 ** 0.5) and round(8 ** 0.5, 2) == 2.83
 assert torch.allclose(normed, scaled / scaled.pow(2).mean().sqrt(), rtol=1e-3)
 assert torch.isclose(turned.norm(), query.norm())
 print([round(length, 3) for length in (turned - query).view(4, 2).norm(dim=1).tolist()])
@@ -192,12 +192,18 @@ show(start.shapes(2, 2048, 512),
 
 # %% [markdown]
 # **Notice.** The scores hold $B \cdot H \cdot S^2$ numbers: twice the length, four times
-# the numbers. The logits are the largest tensor here, because V is.
+# the numbers. (Fast attention programs compute them piece by piece and never hold them
+# all.) Twice the d gives twice the vectors and queries, and twice the scores too, because
+# there are twice as many heads. The logits are the largest tensor here, because V,
+# 151,643, is larger than $H \cdot S = 8 \cdot 2048$.
 
 # %%
 two, four = (start.tensor_shapes(2, length, 512)[4] for length in (2048, 4096))
 assert four.numbers == 4 * two.numbers
 assert max(start.tensor_shapes(2, 2048, 512), key=lambda t: t.numbers).name == "logits"
+growth = [wide.numbers / narrow.numbers for narrow, wide in
+          zip(start.tensor_shapes(2, 2048, 512), start.tensor_shapes(2, 2048, 1024))]
+assert growth == [1, 2, 2, 1, 2, 1] and 151_643 > 8 * 2048
 
 # %% [markdown]
 # ### The four sizes of APEX-1
@@ -234,7 +240,7 @@ assert small.d_kv < 256 and small.d_q < 192 and large.W > 4096
 check_environment()
 
 # %% [markdown]
-# If a line has a cross, the last column says what to do. One step repairs everything:
+# If a line has a cross, the last column says what to do. One step repairs most of it:
 # close JupyterLab and type `make lab` in the project's folder.
 
 # %% [markdown]
@@ -274,6 +280,7 @@ check_prerequisites(answers)
 # | token, id | whole number | a piece of text and its number in the vocabulary | 01 |
 # | embedding table | $W$, [V, d] | one row of numbers for each token | 01 |
 # | one-hot vector | [V] | zeros with a single 1 at the token's id | 01 |
+# | init | | how the numbers of a table are drawn before training | 01 |
 # | standard deviation | $\sigma$, std | typical distance from the mean; its square is the variance | 01 |
 # | root mean square | RMS | $\sqrt{\text{mean}(x^2)}$, the size of a number in a vector | 01, 02 |
 # | tying | | the same tensor as embedding table and as output head | 01 |
@@ -283,6 +290,7 @@ check_prerequisites(answers)
 # | RMSNorm | $\epsilon$, $\gamma$ | division by the RMS, then a learned scale | 02 |
 # | pre-norm, post-norm | | the norm before a layer, or after the addition | 02 |
 # | head | $d_h$ | a slice of the vector with its own attention | 03 |
+# | query, key | $q$, $k$ | what a token asks, and what it is found by; their dot product is the score | 00, 03 |
 # | position | $m$, tokens | the place of a token, from 0 | 03 |
 # | inverse frequency | $\theta_i$, radians per token | how fast pair $i$ turns | 03 |
 # | base | $b$ | the number whose powers give the frequencies | 03 |
@@ -311,7 +319,7 @@ check_prerequisites(answers)
 # |---|---|---|
 # | "An id is a quantity." | An id is a name; only its row has size and direction. | section 3 |
 # | "Turning changes the size." | It keeps the length to the last digits. | section 3 |
-# | "Attention's scores grow with the length." | With its square. | section 4 |
+# | "Attention's scores grow in step with the length." | With its square. | section 4 |
 # | "d_ff is 8/3 of d." | In APEX-1 it is 2 to 2.69 of d. | section 4 |
 #
 # ## What if

@@ -292,9 +292,10 @@ for size in (1.0, 512 ** -0.5):
     assert math.isclose(logits.std().item(), size * math.sqrt(512), rel_tol=0.02)
 
 # %% [markdown]
-# One tensor cannot have both sizes. They differ by $\sqrt d$, so **a factor $\sqrt d$ has
-# to stand somewhere between the two uses**. Multiply on the way in, or divide on the way
-# out: these are the conventions that you meet in real code.
+# One tensor cannot have both sizes. They differ by $\sqrt d$, so whoever wants both needs
+# **a factor $\sqrt d$ somewhere between the two uses**. Multiply on the way in, or divide
+# on the way out: these are the conventions that you meet in real code. (Not everybody
+# wants both: GPT-2 ties its table and has no factor.)
 
 # %%
 def vaswani(E, ids, h):         # drawn with std 1/√d
@@ -330,7 +331,8 @@ print("three conventions, one table: inputs and logits agree to 1e-5")
 # picture shows both sizes at the start, for two widths. With a factor $\sqrt d$ between
 # the two uses, both sizes are the same number (the dashed line), and the init chooses
 # where on that line a model begins. GPT-2 has no factor: its input starts far smaller
-# than its logits.
+# than its logits. Gemma is not in the picture: we found no source for how its table is
+# drawn.
 
 # %%
 show(draw.conventions(),
@@ -341,11 +343,14 @@ show(draw.conventions(),
 
 # %% [markdown]
 # > **The reference prints** "Used by: T5, PaLM, Gemma, APEX-1". Gemma multiplies on the
-# > way in. T5 and PaLM do not: they divide the logits. See
-# > [page 06](06-the-reference-checked.ipynb), E05.
+# > way in. T5 and PaLM do not: they divide the logits (T5 in version 1.0; version 1.1 does
+# > not tie and has neither factor). See [page 06](06-the-reference-checked.ipynb), E05.
 
 # %% [markdown]
 # ### The optimiser sees a difference
+#
+# The **optimiser** is the rule that turns a gradient into a step. SGD multiplies the
+# gradient by the learning rate; Adam first divides it by its usual size.
 #
 # The same function in two storage sizes gets the same loss. It does not take the same
 # step, because a step is measured in stored numbers. We take one step from the same
@@ -379,7 +384,10 @@ for std in (1.0, 0.02, d ** -0.5):
 assert math.isclose((rate / 0.02) / (rate / 1.0), 50)
 
 # %% [markdown]
-# With the rate divided, the two conventions do take the same step:
+# With the rate divided, the two conventions do take the same step. Or take a rule whose
+# rate is relative to the size of the tensor. Adafactor, with which T5 and PaLM were
+# trained, does that, so their large numbers do not learn more slowly. The last line
+# imitates it: Adam's step times the table's own size.
 
 # %%
 start = draw.random_table(12, 64, 1 / 8).double()  # [12, 64], Vaswani's table
@@ -388,6 +396,10 @@ for name, divisor in (("SGD", 64), ("Adam", 8)):
     theirs = draw.first_move(start * 8, 1.0, 1 / 8, name, 1e-3) / 8
     assert torch.allclose(ours, theirs, rtol=1e-9)
     print(f"{name}, rate ÷ {divisor}: the same step")
+moves = [draw.first_move(E, a, b, "Adam", 1e-3 * draw.root_mean_square(E)) / unit
+         for E, a, b, unit in ((start, 8.0, 1.0, 1), (start * 8, 1.0, 1 / 8, 8))]
+assert torch.allclose(*moves, rtol=1e-9)
+print("rate relative to the table's size: the same step, nothing to divide")
 
 # %% [markdown]
 # ### Reason two, and the oldest: positions were added
@@ -410,8 +422,8 @@ show(draw.position_share(),
      numbers=draw.describe_position_share())
 
 # %% [markdown]
-# **Notice.** With the factor and std $1/\sqrt d$, one third of the input is position, at
-# every width. APEX-1 adds nothing to its embeddings: it uses
+# **Notice.** With the factor and std $1/\sqrt d$, one third of the input (of its squared
+# length) is position, at every width. APEX-1 adds nothing to its embeddings: it uses
 # [rotary positions](03-rope.ipynb), which turn queries and keys later. So **this reason
 # does not hold in APEX-1.**
 #
@@ -466,8 +478,8 @@ show(draw.residual_by_depth(),
 
 # %% [markdown]
 # **Notice.** Without the factor the token enters with size 0.02 and the first sub-layer
-# adds more than three times as much: after one block the stream has mostly forgotten
-# which token it carries. With the factor it enters with size 0.45, and at the end more
+# adds more than three times as much: after one block the cosine with the token is 0.19, so
+# 4 % of the stream's square is still the token. With the factor it enters with size 0.45, and at the end more
 # than half of the stream's square is still the token ($0.73^2 = 0.53$). **This is what
 # $\times \sqrt d$ does in APEX-1: it makes the token loud beside the first layers.** A
 # larger init would do the same here, but it would change the logits too, since the table
@@ -478,6 +490,7 @@ show(draw.residual_by_depth(),
 with_factor, without = draw.stream_by_depth((math.sqrt(512), 1.0))
 assert 0.5 < with_factor.kept[-1] ** 2 < 0.6 and without.kept[-1] < 0.1
 assert without.output[1] > 3 * without.stream[0]
+assert 0.18 < without.kept[2] < 0.2 and 0.035 < without.kept[2] ** 2 < 0.04
 assert with_factor.output[1] < with_factor.stream[0] / 3
 
 # %% [markdown]
@@ -575,12 +588,16 @@ for how in ("head.weight = table.weight", "head.weight.data = table.weight.data"
 # and count parameters with `parameters()`, not by subtraction: a loader that clones the
 # tensor gives the larger count. In a tied pair the same tensor has two names, so a loop
 # over modules meets it twice; an optimiser refuses a parameter that is in two groups, so
-# keep only what you have not met before.
+# keep only what you have not met before. The next cell shows both.
 
 # %%
 pair = tie("head.weight = table.weight")
 met = [parameter for module in pair for parameter in module.parameters()]
 print(f"met {len(met)} times, {len({id(parameter) for parameter in met})} tensor")
+try:
+    torch.optim.SGD([{"params": [parameter]} for parameter in met], lr=0.1)
+except ValueError:
+    print("ValueError: the optimiser found one parameter in two groups")
 
 # %% [markdown]
 # The class of this course keeps the tie in the simplest way: it has one parameter with
@@ -674,7 +691,7 @@ show(draw.tying_savings(),
 # > model". The number is right: 12.9 % of what Small would have without it. But Small also
 # > has four multi-token heads that are not tied, and they hold four times as much. See
 # > [page 06](06-the-reference-checked.ipynb), E09. Another page of that project says that
-# > tying saves about 550 million in Large; 1,087 million is right (A07).
+# > tying saves about 550 million in Large; 1,087 million is right.
 
 # %%
 small = draw.savings()["small"]
@@ -697,14 +714,14 @@ print(f"Llama-3.2-1B: tying saves {saved:,}")
 assert 1_498_482_688 - saved == 1_235_814_400
 
 # %% [markdown]
-# > **The tutorial says** that tying is used in "GPT-2, Llama, DeepSeek". GPT-2: yes. Of
-# > the Llama text models only the small 3.2 ones share; DeepSeek-V3 does not. See
-# > [page 06](06-the-reference-checked.ipynb), E08.
+# > **The tutorial says** that tying is used in "GPT-2, Llama, DeepSeek, etc." GPT-2: yes.
+# > Of the Llama text models read here only the small 3.2 ones share; DeepSeek-V3 does not.
+# > See [page 06](06-the-reference-checked.ipynb), E08.
 #
 # Llama-3.2-1B has 1,235,814,400 parameters. A teaching notebook once announced the tie and
 # printed this number by subtraction, but its loader had cloned the tensor: 1,498,482,688
 # were in memory. Small models often tie, where a second table would be a large share of
-# the model; large ones mostly do not.
+# the model; large ones mostly do not. There are exceptions both ways: PaLM 540B, phi-1.
 
 # %% [markdown]
 # ### Exercise 1.4: The gradient of a tied table
@@ -763,8 +780,9 @@ check_tied_gradient(tied_gradient)
 #
 # The **loss** of a prediction is minus the logarithm of the probability that the right
 # token got, in nats. A common health check says: before training, every token is equally
-# likely, so the loss should be $\ln V$. That is almost right for an untied head: logits of
-# size $s$ add $s^2/2$.
+# likely, so the loss should be $\ln V$. That is almost right for an untied head: small
+# random logits of size $s$ add $s^2/2$. (Small means well below $\sqrt{2 \ln V}$, which is
+# 4.9 for APEX-1's V; beyond it the few largest logits decide, and the rule gives too much.)
 #
 # **Predict.** Now tie the head, and let the blocks do nothing yet. Which token gets the
 # largest logit?
@@ -788,6 +806,7 @@ for key, words in (("own", "own token's logit"), ("spread", "std of the others")
     print(f"{words}: expected {theory[key]:.2f}, measured {found[key]:.2f}")
     assert abs(found[key] - theory[key]) < 0.03 * theory[key] + 0.1
 print(f"chance of the own token: {math.exp(theory['own'] - theory['echo']):.3f}")
+assert round(math.sqrt(2 * math.log(151_643)), 1) == 4.9
 
 # %%
 show(draw.start_of_training(),
@@ -831,6 +850,8 @@ for name, std in (("table.weight = head.weight", 1 / math.sqrt(3 * 512)),
                   ("head.weight = table.weight", 1.0), ("both, drawn anew", 0.02)):
     loss = F.cross_entropy(unknown @ normal.T * std, torch.arange(16)).item()
     print(f"{name}: std {std:.3f}, first loss {loss:.1f}, ln V {math.log(20_000):.1f}")
+linear = nn.Linear(512, 2_000, bias=False).weight.std().item()
+assert abs(linear * math.sqrt(3 * 512) - 1) < 0.01
 
 # %% [markdown]
 # So: **tie, then initialise, then compare the first loss with what you expect**: with
@@ -868,7 +889,7 @@ check_own_token_logit(own_token_logit)
 # </details>
 #
 # **Recap.** Untied: $\ln V + d\sigma^2/2$. Tied: the own token's logit is $d\sigma$, and a
-# first loss far above $\ln V$ can be healthy.
+# first loss above $\ln V$ need not be a bug.
 
 # %% [markdown]
 # ## 6. Corners
@@ -936,8 +957,9 @@ print("gradient of the padding row:", draw.rounded_rows(padded.weight.grad[:1]))
 assert math.isclose(padded.weight.grad[0, 0].item(), 1 / (2 + math.e))
 
 # %% [markdown]
-# So in a tied model keep padding out of the *loss* (an ignore index), and never give
-# `padding_idx=0` where id 0 is a real token: it would never learn through the lookup.
+# So in a tied model the padding row does not stay zero. What hides padding is the attention
+# mask, and an ignore index keeps it out of the *loss*. And never give `padding_idx=0` where
+# id 0 is a real token: it would never learn through the lookup.
 #
 # **16 bits.** A bfloat16 table cannot hold $\sqrt{512} = 22.627$. The factor that a model
 # really used in training is part of its definition: Gemma's was rounded to the type of its
@@ -962,8 +984,8 @@ print(f"{(rounded != plain).float().mean().item():.1%} of the numbers differ")
 # factor that such a table multiplies by, and `check_tied_logits(f)` wants `f(hidden,
 # table)`. Both are in `apex_lessons.exercises.embedding`.
 #
-# **Recap.** Bad ids raise. Padding has two effects, and hiding the token is none of them.
-# The factor has the table's dtype.
+# **Recap.** Bad ids raise. `padding_idx` has two effects, and hiding the token is neither.
+# In the course's class the factor has the table's dtype.
 
 # %% [markdown]
 # ## 7. A trained table
@@ -987,7 +1009,8 @@ words = ["king", "queen", "monarch", "dog", "animal", "pet", "cat", "Paris", "Fr
 numbers = [trained.row(word) for word in words]
 show(draw.word_cosines(trained.weight, numbers, words),
      alt="Heat map of the cosines between nine words: blocks of high values for king,"
-         " queen, monarch, for dog, animal, pet, and for Paris, France; the rest near 0.",
+         " queen, monarch, for dog, animal, pet, and for Paris, France; cat and pet 0.40,"
+         " the rest at most 0.21.",
      numbers=draw.describe_word_cosines(trained.weight, numbers, words))
 
 # %% [markdown]
@@ -1079,7 +1102,7 @@ show(draw.token_vector(512, True),
 # - A lookup selects rows; it equals a one-hot product; its gradient touches the rows used.
 # - The size after scaling is std × √d. It is 1 for std $1/\sqrt d$; for std 0.02 only at
 #   $d = 2500$.
-# - A tied table has two jobs whose natural sizes differ by √d. Vaswani and Gemma multiply
+# - A tied table has two jobs whose handy sizes differ by √d. Vaswani and Gemma multiply
 #   on the way in, T5 and PaLM divide on the way out: one function, different steps of the
 #   optimiser.
 # - Added positions were a reason in 2017. APEX-1 adds none.
