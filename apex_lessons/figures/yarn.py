@@ -124,6 +124,18 @@ def _line_up(axis, values: Sequence[float]) -> list[float]:
     return places
 
 
+def few_ticks(*axes) -> None:
+    """No minor ticks: on log axes they say little and cost most of the drawing time."""
+    for axis in axes:
+        axis.minorticks_off()
+
+
+def doubling_ticks(axis, top: float) -> None:
+    """Ticks 1, 2, 4, ... up to ``top`` on a log axis of divisors."""
+    values = [2**power for power in range(int(math.log2(top)) + 1)]
+    axis.set_yticks(values, [f"{value}" for value in values])
+
+
 def label_lines(axis, lines: Sequence[tuple[float, str, str]], x: float) -> None:
     """Write each line's name at its right end; ``lines`` are (height, text, colour)."""
     heights = _line_up(axis, [line[0] for line in lines])
@@ -187,6 +199,7 @@ def unseen_angles(factor: int = 4) -> Figure:
              title=f"Trained on {TRAINED:,} tokens, reading {factor * TRAINED:,}: "
                    "how far from any trained angle?")
     axis.legend(loc="upper left", frameon=False, fontsize=9)
+    few_ticks(axis)
     _rotation_axis(axis)
     return figure
 
@@ -375,6 +388,8 @@ def divisors_by_pair(factor: float = 32.0, longrope: Sequence[float] | None = No
         axis.step(range(len(values)), values, where="mid", color=VERMILION,
                   linewidth=2.4, linestyle=(0, (5, 2)))
         _name_line(axis, values, "the reference's rule", PRINTED_LOOK)
+    few_ticks(axis)
+    doubling_ticks(axis, top)
     _rotation_axis(axis)
     return figure
 
@@ -393,9 +408,9 @@ class Look(NamedTuple):
 OLIVE, TEAL = "#7a6000", "#2b7fb0"
 METHOD_LOOKS = (
     Look(PURPLE, "-", 1.8, 0, (0, 6)),
-    Look(AMBER, "--", 1.8, 21, (-6, 6), "right"),
+    Look(AMBER, "--", 1.8, 24, (-6, 6), "right"),
     Look(OLIVE, "-.", 1.8, 47, (4, -14)),
-    Look(BLUE, "-", 3.0, 25, (6, -8)),
+    Look(BLUE, "-", 3.0, 24, (8, -6)),
     Look(GREEN, (0, (6, 1.5)), 2.0, 40, (8, -8)),
     Look(TEAL, ":", 2.2, 16, (5, 0)),
 )
@@ -482,6 +497,7 @@ def _label_regimes(figure, axis, models: Sequence[Released]) -> None:
     axis.set(xscale="log", xlim=(8e3, 2e-3), ylim=(len(models) - 0.4, -0.6),
              xlabel="turns in the trained length (fast pairs on the left)")
     axis.grid(False, axis="y")
+    few_ticks(axis)
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     keys = [Line2D([], [], color=colour, marker=marker, linestyle="", label=name)
             for name, colour, marker in zip(REGIMES, REGIME_COLOURS, REGIME_MARKERS)]
@@ -625,6 +641,7 @@ def entropy_by_length(lengths: Sequence[int] = ENTROPY_LENGTHS,
                   markersize=5, linewidth=2, clip_on=False)
         ends.append((values[-1], name, colour))
     label_lines(axis, ends, lengths[-1])
+    few_ticks(axis)
     start = known["no temperature"][0]
     axis.axhline(start, color=INK, linewidth=1, linestyle=(0, (1, 3)))
     axis.text(lengths[-1] * 0.97, start - 0.1, "as in training", color=INK, fontsize=9,
@@ -697,6 +714,7 @@ def printed_rule(factors: Sequence[float] = (4, 32, 128),
     right.set(title=f"YaRN's equations, factor {factors[1]:g}, cuts at L/32 and L")
     for axis in (left, right):
         axis.set(xscale="log", xlabel="wavelength (tokens)", xlim=(6, 1e6))
+    few_ticks(left, right)
     return figure
 
 
@@ -765,6 +783,7 @@ def agreement_by_distance(factor: float = 4.0) -> Figure:
         axis.plot(distances, values, linestyle=style, color=colour, linewidth=2.2)
         ends.append((values[-1].item(), name, colour))
     label_lines(axis, ends, TRAINED)
+    few_ticks(axis)
     return figure
 
 
@@ -812,4 +831,6 @@ def laboratory(plain: Tensor, ways: Sequence[tuple[str, Tensor]], factor: float,
               xlim=(edges[0], edges[-1]), ylim=(4, 3 * max(longest, length)))
     left.legend(frameon=False, fontsize=9, loc="upper left")
     right.legend(frameon=False, fontsize=9, loc="lower right")
+    few_ticks(left, right)
+    doubling_ticks(left, 2.2 * max(factor, 1.5))
     return figure

@@ -218,3 +218,20 @@ def test_static_scaling_costs_and_dynamic_does_not():
     assert (ways["dynamic NTK"] == 1).all()
     means = {name: values.mean().item() for name, values in ways.items()}
     assert 1 > means["YaRN"] > means["NTK-aware"] > means["position interpolation"]
+
+
+# The laboratory
+
+
+@pytest.mark.parametrize("name", ["proportional", "plain"])
+def test_the_laboratory_draws_pairs_that_stand_still(name):
+    plain = rope.inverse_frequencies(64)
+    first = yarn.proportional(64, base=1e4, partial_rotary_factor=0.25).inv_freq \
+        if name == "proportional" else plain
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = pictures.laboratory(plain, [(name, first), ("before", plain)], 1.0, 4096,
+                                     4096, 1.0, 1.0)
+        assert len(drawn(figure)) > 3000
+    heights = [[float(y) for y in line.get_ydata()] for line in figure.axes[1].lines]
+    assert rope.wavelengths(plain).tolist() in heights
