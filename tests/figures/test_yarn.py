@@ -230,8 +230,8 @@ def test_the_laboratory_draws_pairs_that_stand_still(name):
         if name == "proportional" else plain
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        figure = pictures.laboratory(plain, [(name, first), ("before", plain)], 1.0, 4096,
-                                     4096, 1.0, 1.0)
+        figure = pictures.laboratory(plain, [(name, first), ("before", plain)], 1.0,
+                                     4096, 4096, 1.0, 1.0)
         assert len(drawn(figure)) > 3000
     heights = [[float(y) for y in line.get_ydata()] for line in figure.axes[1].lines]
     assert rope.wavelengths(plain).tolist() in heights
