@@ -264,6 +264,13 @@ def test_t5_order_rounds_only_to_a_half_weight():
     oracles.assert_rounded_once(got, oracles.rms_norm(x, weight), slack=1e-6)
 
 
+def test_t5_order_does_not_round_float64_to_a_float32_weight():
+    x = oracles.normal(5, 16, dtype=torch.float64)
+    weight = oracles.normal(16, seed=1)
+    got = rms_norm(x, weight, order="cast-to-weight")
+    torch.testing.assert_close(got, oracles.rms_norm(x, weight), rtol=1e-13, atol=0)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_orders_are_one_function_in_float32(order):
     x, weight = oracles.normal(5, 16), oracles.normal(16, seed=1)
@@ -427,6 +434,24 @@ def test_gradcheck_without_weight_and_of_each_alone():
     assert gradcheck(rms_norm, (x, weight_leaf)) and gradgradcheck(
         rms_norm, (x, weight_leaf)
     )
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_first_gradient_is_the_same_when_a_second_is_wanted(order, dtype):
+    """gradgradcheck cannot see this: it compares that path with itself."""
+    x = oracles.normal(5, 32, dtype=dtype).requires_grad_()
+    weight = oracles.normal(32, seed=1, dtype=dtype).requires_grad_()
+    grad = oracles.normal(5, 32, seed=2, dtype=dtype)
+    results = [
+        torch.autograd.grad(
+            rms_norm(x, weight, order=order), (x, weight), grad, create_graph=wanted
+        )
+        for wanted in (False, True)
+    ]
+    step = torch.finfo(dtype).eps
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(other, one, rtol=4 * step, atol=16 * step)
 
 
 def test_gradcheck_of_strided_memory():
