@@ -34,7 +34,7 @@ import anywidget
 import traitlets
 
 HERE = Path(__file__).parent
-PIECES = ("formulas.js", "toolkit.js")
+PIECES = ("formulas.js", "text.js", "plot.js", "controls.js", "toolkit.js")
 
 
 class Range(NamedTuple):

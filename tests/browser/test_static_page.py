@@ -173,7 +173,7 @@ def test_an_error_is_shown(name, show):
 def test_axe_finds_nothing_in_light_and_dark(name, kept):
     page = kept(name)
     for scheme, paper, ink in (("light", "#fff", "#111"), ("dark", "#111", "#eee")):
-        page.emulate_media(color_scheme=scheme)
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.evaluate("([paper, ink]) => { document.body.style.background = paper;"
                       "document.querySelector('h1').style.color = ink; }", [paper, ink])
         assert page.locator(".apx").get_attribute("data-theme") == scheme
