@@ -188,14 +188,13 @@ def explain_failure(what: str, output: str) -> Trouble:
     return Trouble(f"{what} did not work.\n{why}")
 
 
-def run_step(what: str, command: list[str]) -> None:
-    """Run an installer; on a terminal it shows its progress; explain a failure."""
+def run_step(what: str, command: list[str], *, live: bool = False) -> None:
+    """Run an installer and explain a failure; a ``live`` one shows its progress."""
     call = {"cwd": ROOT, "env": clean_environment(), "stdin": subprocess.DEVNULL}
-    if sys.stdout.isatty():
-        loud = [word for word in command if word != "--quiet"]
-        if subprocess.run(loud, **call).returncode == 0:
+    if live and sys.stdout.isatty():
+        if subprocess.run(command, **call).returncode == 0:
             return
-    # In a log its words matter only when it fails; on a terminal, once more, to read them.
+    # Else its words matter only when it fails; after a live failure, once more, to read them.
     done = subprocess.run(command, **call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode != 0:
         heard = done.stdout.decode("utf-8", "replace")
@@ -220,8 +219,7 @@ def install_torch() -> None:
     words = read_state()["torch"]
     say(f"[2/4] Installing {words[0]} (once; it is large, so this can take minutes)")
     run_step(f"Installing {words[0]}",
-             [str(venv_python()), "-m", "pip", "install", "--quiet", "--no-compile",
-              *words])
+             [str(venv_python()), "-m", "pip", "install", "--no-compile", *words], live=True)
     write_state(torch_done=True)
 
 
@@ -242,7 +240,7 @@ def install_uv() -> None:
 def install_packages() -> None:
     """Everything of the lock file, and nothing else: torch is there already."""
     count = len(re.findall(r"^\S+==", LOCK.read_text(encoding="utf-8"), re.M))
-    say(f"[3/4] Installing {count} packages, exact versions, hashes checked")
+    say(f"[3/4] Installing {count} packages (about 150 MB), exact versions, hashes checked")
     install_uv()
     run_step("Installing the packages",
              [str(venv_python()), "-m", "uv", "pip", "install", "--quiet",

@@ -37,7 +37,7 @@ def steps(home, monkeypatch):
     """What would have been run, in order; ``steps.failing`` makes a step fail."""
     record = SimpleNamespace(done=[], failing=None)
 
-    def run_step(what, command):
+    def run_step(what, command, live=False):
         if record.failing and record.failing in what:
             raise install.explain_failure(what, "Connection refused")
         record.done.append(what)
