@@ -458,8 +458,8 @@ const regimesLaboratory = (() => {
   const TIE = 1e-9;
 
   /** YaRN's temperature: on cos and sin, on the softmax scale, or nowhere. */
-  function withTemperature(inv_freq, factor, where) {
-    const sharpen = yarn.yarnAttentionFactor(factor);
+  function withTemperature(inv_freq, { factor, mscale, temperature: where }) {
+    const sharpen = yarn.yarnAttentionFactor(factor, mscale);
     return { inv_freq, attention_factor: where === "tables" ? sharpen : 1,
       softmax_factor: where === "softmax" ? sharpen ** 2 : 1 };
   }
@@ -468,7 +468,7 @@ const regimesLaboratory = (() => {
     const width = s.head_dim;
     if (method === "yarn" || method === "yarn-other") {
       const ramp = method === "yarn" ? s.ramp : OTHER_RAMP[s.ramp];
-      return withTemperature(yarn.ntkByParts(width, { ...s, ramp }).inv_freq, s.factor, s.temperature);
+      return withTemperature(yarn.ntkByParts(width, { ...s, ramp }).inv_freq, s);
     }
     if (!(method in NAMES)) throw new RangeError(`No method is called ${method}: choose one.`);
     const { inv_freq } = {
@@ -655,7 +655,8 @@ const regimesLaboratory = (() => {
     const kinds = yarn.regimes(plain, first.inv_freq, used.factor);
     const dots = KINDS.map(([name, colour, marker], kind) => {
       const chosen = x.filter((i) => kinds[i] === kind && Number.isFinite(a[i]));
-      return { kind: "dots", key: `kind${kind}`, name: kind === 1 && !blending ? "between" : name, colour, marker, size: x.length > 40 ? 3.4 : 4.2,
+      return { kind: "dots", key: `kind${kind}`, colour, marker, size: x.length > 40 ? 3.4 : 4.2,
+        name: kind === 1 && !blending ? "between" : name,
         x: chosen, y: chosen.map((i) => a[i]) };
     }).filter((mark) => mark.x.length);
     return { x: { label: "pair i", symbol: "pair", low: -0.5, high: x.length - 0.5 },
@@ -746,14 +747,15 @@ const regimesLaboratory = (() => {
     return null;
   }
 
-  function enabled({ method, other, ramp, config }) {
+  function enabled({ method, other, ramp, temperature, config }) {
     const free = config.trim() === "";
     const uses = (...names) => names.includes(other) || (free && names.includes(method));
     const yarns = uses("yarn", "yarn-other");
     return { method: free, head_dim: free, base: free, factor: free, trained_length: free,
       beta_fast: uses("yarn", "yarn-other", "apex1"), beta_slow: uses("yarn", "yarn-other", "apex1"),
       ramp: yarns, truncate: yarns && !(ramp === "rotations" && !uses("yarn-other")),
-      temperature: yarns, high_freq_factor: uses("llama3"), low_freq_factor: uses("llama3") };
+      temperature: yarns, mscale: yarns && temperature !== "none",
+      high_freq_factor: uses("llama3"), low_freq_factor: uses("llama3") };
   }
 
   /** The sliders of a pasted file show what the file says. */

@@ -59,7 +59,8 @@ def side(method: str, s: dict[str, Any]) -> Side:
         ramp = s["ramp"] if method == "yarn" else OTHER_RAMP[s["ramp"]]
         scaled = yarn.ntk_by_parts(width, **known, **betas, ramp=ramp,
                                    truncate=s["truncate"])
-        return _with_temperature(scaled.inv_freq, s["factor"], s["temperature"])
+        sharpen = yarn.yarn_attention_factor(s["factor"], s["mscale"])
+        return _with_temperature(scaled.inv_freq, sharpen, s["temperature"])
     inv_freq = {
         "none": lambda: rope.inverse_frequencies(width, s["base"]),
         "linear": lambda: yarn.position_interpolation(width, **common)[0],
@@ -75,8 +76,7 @@ def side(method: str, s: dict[str, Any]) -> Side:
     return Side(inv_freq, 1.0)
 
 
-def _with_temperature(inv_freq: Tensor, factor: float, where: str) -> Side:
-    sharpen = yarn.yarn_attention_factor(factor)
+def _with_temperature(inv_freq: Tensor, sharpen: float, where: str) -> Side:
     if where == "tables":
         return Side(inv_freq, sharpen)
     return Side(inv_freq, 1.0, sharpen ** 2 if where == "softmax" else 1.0)
@@ -205,6 +205,7 @@ def _preset(model) -> dict[str, Any]:
     else:
         cuts = {"beta_fast": model.beta_fast, "beta_slow": model.beta_slow,
                 "ramp": "pair", "truncate": model.truncate,
+                "mscale": model.mscale_all_dim or 1.0,
                 "temperature": "softmax" if model.mscale_all_dim else "tables"}
     return {"method": model.method, "other": "yarn" if llama else "ntk",
             "head_dim": model.head_dim, "base": model.base,
@@ -223,13 +224,14 @@ class RegimesLaboratory(Explorer):
         "factor": Range(1.0, 128.0, 0.1, log=True),
         "trained_length": Range(64, 1048576, 1, log=True),
         "length": Range(64, 4194304, 1, log=True),
-        "head_dim": Range(8, 256, 2),
-        "base": Range(100.0, 100_000_000.0, 1.0, log=True),
+        "head_dim": Range(8, 512, 2),
+        "base": Range(100.0, 1_000_000_000.0, 1.0, log=True),
         "beta_fast": Range(0.5, 128.0, 0.1, log=True),
         "beta_slow": Range(0.1, 64.0, 0.1, log=True),
         "ramp": ["pair", "rotations"],
         "truncate": [False, True],
         "temperature": list(TEMPERATURES),
+        "mscale": Range(0.1, 2.0, 0.001),
         "high_freq_factor": Range(0.5, 64.0, 0.1, log=True),
         "low_freq_factor": Range(0.1, 32.0, 0.1, log=True),
         "config": "the text of a model's config.json",
@@ -248,6 +250,8 @@ class RegimesLaboratory(Explorer):
             "pair": "by pair (everybody's code)", "rotations": "by turns (the paper)"}),
         "truncate": Label("Round the ends of the ramp (truncate)"),
         "temperature": Label("YaRN's temperature goes", choices=TEMPERATURES),
+        "mscale": Label("mscale in 0.1 mscale ln s + 1",
+                        hint="1 in most models, 0.707 in DeepSeek-V2"),
         "high_freq_factor": Label("Llama 3: high_freq_factor", unit="turns"),
         "low_freq_factor": Label("Llama 3: low_freq_factor", unit="turns"),
         "config": Label("Or paste a config.json: your own model",
@@ -277,6 +281,7 @@ class RegimesLaboratory(Explorer):
     ramp = traitlets.Unicode("pair").tag(sync=True)
     truncate = traitlets.Bool(True).tag(sync=True)
     temperature = traitlets.Unicode("tables").tag(sync=True)
+    mscale = traitlets.Float(1.0).tag(sync=True)
     high_freq_factor = traitlets.Float(4.0).tag(sync=True)
     low_freq_factor = traitlets.Float(1.0).tag(sync=True)
     config = traitlets.Unicode("").tag(sync=True)

@@ -224,6 +224,13 @@ def test_presets_give_the_numbers_of_their_models(preset, counts, score):
     assert facts["score_factor"] == pytest.approx(score, rel=1e-12)
 
 
+def test_a_temperature_like_deepseek_v2s():
+    facts = RegimesLaboratory(factor=40.0, head_dim=64, mscale=0.707,
+                              temperature="softmax").facts()
+    assert facts["attention_factor"] == 1.0
+    assert facts["score_factor"] == pytest.approx(1.5896261651208734, rel=1e-12)
+
+
 def test_the_three_largest_disagreements_are_the_largest():
     pick = random.Random(3)
     explorer = RegimesLaboratory()
