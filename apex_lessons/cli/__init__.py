@@ -67,8 +67,8 @@ def _parser(argv: list[str] | None) -> argparse.ArgumentParser:
     words = sys.argv[1:] if argv is None else argv
     asked = next((word for word in words if word in COMMANDS), None)
     parser = argparse.ArgumentParser(
-        prog="python -m apex_lessons", description="What happens to a token before attention:"
-        " tools for your own model.")
+        prog="python -m apex_lessons", description="What happens to a token before"
+        " attention: tools for your own model.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
         module = None
@@ -83,7 +83,7 @@ def _parser(argv: list[str] | None) -> argparse.ArgumentParser:
 
 
 def _printable_streams() -> None:
-    """A terminal that cannot show a character gets a stand-in instead of an exception."""
+    """A terminal that cannot show a character gets a stand-in, no exception."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

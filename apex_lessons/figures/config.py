@@ -32,21 +32,22 @@ def band_edges(regimes: list[int]) -> list[tuple[int, int, int]]:
 def regime_bands(settings: RopeSettings, *, title: str = "") -> Figure:
     """Wavelength of each pair, plain and scaled, over bands for the three regimes.
 
-    ``settings``: one set from ``rope_from_config``. A pair that never turns is left out.
-    The dashed line is the trained length: pairs above it never complete a turn in it.
+    ``settings``: one set from ``rope_from_config``. A pair that never turns is left
+    out. The dashed line is the trained length: pairs above it never complete a turn in
+    it.
     """
     plain, scaled = (rope.wavelengths(source).tolist()
                      for source in (settings.plain, settings.scaled.inv_freq))
-    regimes = yarn.regimes(settings.plain, settings.scaled.inv_freq, settings.factor).tolist()
+    regimes = yarn.regimes(settings.plain, settings.scaled.inv_freq,
+                           settings.factor).tolist()
     figure, axis = new_figure(7.2, 3.9)
     _bands(axis, regimes, settings.method)
-    for name, waves, style, marker, colour in (
-            ("plain", plain, "-", MARKERS[0], PALETTE[0]),
-            (settings.method, scaled, "--", MARKERS[2], PALETTE[1]))[: 2 - (plain == scaled)]:
-        points = [(pair, wave) for pair, wave in enumerate(waves) if math.isfinite(wave)]
-        axis.plot(*zip(*points), style, marker=marker, markersize=3, color=colour, label=name)
+    _line(axis, plain, "-", 0, "plain")
+    if plain != scaled:
+        _line(axis, scaled, "--", 1, settings.method)
     if settings.trained_length is not None:
-        axis.axhline(settings.trained_length, color=INK, linestyle=(0, (5, 3)), linewidth=1,
+        axis.axhline(settings.trained_length, color=INK, linestyle=(0, (5, 3)),
+                     linewidth=1,
                      label=f"trained length, {settings.trained_length} tokens")
     axis.set_yscale("log")
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -58,25 +59,36 @@ def regime_bands(settings: RopeSettings, *, title: str = "") -> Figure:
     return figure
 
 
+def _line(axis, waves: list[float], style: str, number: int, label: str) -> None:
+    """One point for each pair that turns."""
+    points = [(pair, wave) for pair, wave in enumerate(waves) if math.isfinite(wave)]
+    axis.plot(*zip(*points), style, marker=MARKERS[2 * number], markersize=3,
+              color=PALETTE[number], label=label)
+
+
 def _bands(axis, regimes: list[int], method: str) -> None:
     """A shade and a word for each run of pairs; none where nothing is scaled."""
     if method == "default":
         return
     runs = band_edges(regimes)
     for first, last, regime in runs[:200]:
-        axis.axvspan(first - 0.5, last + 0.5, color=PALETTE[(2, 4, 3)[regime]], alpha=0.13,
+        axis.axvspan(first - 0.5, last + 0.5, color=PALETTE[(2, 4, 3)[regime]],
+                     alpha=0.13,
                      linewidth=0)
         if last - first + 1 >= len(regimes) / 8:
-            axis.text((first + last) / 2, 0.02, REGIMES[regime], ha="center", fontsize=8,
+            axis.text((first + last) / 2, 0.02, REGIMES[regime], ha="center",
+                      fontsize=8,
                       color=INK, transform=axis.get_xaxis_transform())
 
 
 def describe_regime_bands(settings: RopeSettings) -> str:
     """The numbers behind ``regime_bands``, in two lines."""
-    regimes = yarn.regimes(settings.plain, settings.scaled.inv_freq, settings.factor).tolist()
+    regimes = yarn.regimes(settings.plain, settings.scaled.inv_freq,
+                           settings.factor).tolist()
     counted = [regimes.count(regime) for regime in range(3)]
-    waves = [rope.wavelengths(source) for source in (settings.plain, settings.scaled.inv_freq)]
+    waves = [rope.wavelengths(source)
+             for source in (settings.plain, settings.scaled.inv_freq)]
     return (f"{len(regimes)} pairs: {counted[0]} unchanged, {counted[1]} blended,"
             f" {counted[2]} divided by {settings.factor:g}\n"
-            f"slowest pair: {waves[0][-1].item():.4g} tokens per turn, {settings.method}"
-            f" {waves[1][-1].item():.4g}")
+            f"slowest pair: {waves[0][-1].item():.4g} tokens per turn,"
+            f" {settings.method} {waves[1][-1].item():.4g}")

@@ -1,4 +1,4 @@
-"""Facts about models: APEX-1's four sizes, released models, and what a config file says.
+"""Facts about models: APEX-1's sizes, released models, what a config file says.
 
 Importing this package pulls in torch and nothing else.
 """
@@ -11,6 +11,7 @@ from apex_lessons.models.published import PublishedModel, published
 from apex_lessons.models.remarks import ConfigError
 from apex_lessons.models.report import Report, explain
 
-__all__ = ["Apex1Config", "Claim", "Comparison", "ConfigError", "Evidence", "PublishedModel",
-           "Report", "RopeByLayerType", "RopeSettings", "apex1_config", "claims", "compare",
-           "explain", "published", "rope_from_config"]
+__all__ = ["Apex1Config", "Claim", "Comparison", "ConfigError", "Evidence",
+           "PublishedModel", "Report", "RopeByLayerType", "RopeSettings",
+           "apex1_config", "claims", "compare", "explain", "published",
+           "rope_from_config"]

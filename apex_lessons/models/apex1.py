@@ -1,7 +1,8 @@
 """The four sizes of APEX-1: the reference's notation table with its values.
 
-Source: AarambhDevHub/APEX-1 at 97b5855, ``configs/apex1_{tiny,small,medium,large}.yaml``;
-parameter counts after ``apex/model/*.py`` of the same commit.
+Source: AarambhDevHub/APEX-1 at 97b5855,
+``configs/apex1_{tiny,small,medium,large}.yaml``; parameter counts after
+``apex/model/*.py`` of the same commit.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ class Apex1Config:
     """One size of APEX-1, every symbol of the reference's notation table as a field.
 
     Sizes are numbers of elements, lengths are tokens, counts are counts. The batch size
-    ``B`` and the length ``S`` belong to the input, the position ``m`` to a token: they are
-    not settings of the model. ``max_seq_len`` is the largest ``S`` its tables have rows
-    for; what the repository trains with is in ``training``. Each symbol is also an
-    attribute of its own name, ``config.H_q`` for instance, and ``symbols()`` lists them.
+    ``B`` and the length ``S`` belong to the input, the position ``m`` to a token: they
+    are not settings of the model. ``max_seq_len`` is the largest ``S`` its tables have
+    rows for; what the repository trains with is in ``training``. Each symbol is also an
+    attribute of its own name, ``config.H_q`` for instance, and ``symbols()`` lists
+    them.
 
     >>> apex1_config("small").d_model, apex1_config("small").H_q
     (512, 8)
@@ -98,15 +100,16 @@ class Apex1Config:
         """``config.H_q`` for ``config.n_heads_q``: the symbols as attributes."""
         field = FIELD_OF_SYMBOL.get(name)
         if field is None:
-            raise AttributeError(f"{type(self).__name__} has no field or symbol {name!r}")
+            raise AttributeError(f"{type(self).__name__} has no field or symbol"
+                                 f" {name!r}")
         return getattr(self, field)
 
     def parameter_counts(self) -> dict[str, int]:
         """Weights by part, as the repository's own modules count them; ``total`` last.
 
         The output layer is tied to the embedding and counts nothing; the multi-token
-        head has ``n_predict`` untied [V, d] matrices. ``active`` is what one token uses,
-        multi-token head included.
+        head has ``n_predict`` untied [V, d] matrices. ``active`` is what one token
+        uses, multi-token head included.
 
         >>> apex1_config("small").parameter_counts()["total"]
         523150860
@@ -168,23 +171,29 @@ FIELD_OF_SYMBOL = {symbol: field for symbol, field, _ in NOTATION if field is no
 
 _CONFIGS = {
     "tiny": Apex1Config(
-        name="APEX-1 Tiny", d_model=64, d_head=16, d_head_rope=8, d_ff=128, d_kv=16, d_q=24,
+        name="APEX-1 Tiny", d_model=64, d_head=16, d_head_rope=8, d_ff=128, d_kv=16,
+        d_q=24,
         n_heads_q=4, n_heads_kv=2, n_layers=6, vocab_size=1000, n_experts=4, n_active=2,
-        n_shared=1, sliding_window=64, max_seq_len=256, rope_base=10_000.0, rope_factor=1.0,
+        n_shared=1, sliding_window=64, max_seq_len=256, rope_base=10_000.0,
+        rope_factor=1.0,
         skip_gate_hidden=16, training=Apex1Training(2, 64, 1, 3e-4, 10, 100)),
     "small": Apex1Config(
         name="APEX-1 Small", d_model=512, d_head=64, d_head_rope=32, d_ff=1376, d_kv=64,
         d_q=96, n_heads_q=8, n_heads_kv=2, n_layers=12, vocab_size=151_643, n_experts=8,
-        n_active=2, n_shared=1, sliding_window=512, max_seq_len=8192, rope_base=10_000.0,
+        n_active=2, n_shared=1, sliding_window=512, max_seq_len=8192,
+        rope_base=10_000.0,
         rope_factor=1.0, training=Apex1Training(32, 2048, 1, 3e-4, 1000, 100_000)),
     "medium": Apex1Config(
-        name="APEX-1 Medium", d_model=2048, d_head=128, d_head_rope=64, d_ff=5504, d_kv=256,
-        d_q=384, n_heads_q=16, n_heads_kv=4, n_layers=36, vocab_size=151_643, n_experts=64,
+        name="APEX-1 Medium", d_model=2048, d_head=128, d_head_rope=64, d_ff=5504,
+        d_kv=256,
+        d_q=384, n_heads_q=16, n_heads_kv=4, n_layers=36, vocab_size=151_643,
+        n_experts=64,
         n_active=4, n_shared=2, sliding_window=2048, max_seq_len=65_536,
         rope_base=500_000.0, rope_factor=4.0, skip_gate_hidden=128,
         training=Apex1Training(16, 4096, 4, 1e-4, 5000, 500_000)),
     "large": Apex1Config(
-        name="APEX-1 Large", d_model=7168, d_head=128, d_head_rope=64, d_ff=18_432, d_kv=512,
+        name="APEX-1 Large", d_model=7168, d_head=128, d_head_rope=64, d_ff=18_432,
+        d_kv=512,
         d_q=768, n_heads_q=128, n_heads_kv=8, n_layers=72, vocab_size=151_643,
         n_experts=256, n_active=8, n_shared=4, sliding_window=8192, max_seq_len=131_072,
         rope_base=1_000_000.0, rope_factor=8.0, skip_gate_hidden=256,

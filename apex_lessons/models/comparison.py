@@ -16,9 +16,9 @@ from apex_lessons.models.report import Report, clean, explain, sample_pairs, wra
 def compare(a, b, length: int | None = None) -> Comparison:
     """Two configs (dictionaries, paths or names of released models) side by side.
 
-    ``length``: tokens of the text at hand. Where a model has several sets of frequencies,
-    sets of the same name are compared if both have it, else each model's main set.
-    Raises ConfigError where one of them has no rotary positions.
+    ``length``: tokens of the text at hand. Where a model has several sets of
+    frequencies, sets of the same name are compared if both have it, else each model's
+    main set. Raises ConfigError where one of them has no rotary positions.
 
     >>> plain = {"model_type": "llama", "hidden_size": 8, "num_attention_heads": 1,
     ...          "max_position_embeddings": 64, "rope_theta": 10000.0}
@@ -29,8 +29,9 @@ def compare(a, b, length: int | None = None) -> Comparison:
     first, second = explain(a, length), explain(b, length)
     for report in (first, second):
         if not report.settings:
-            raise ConfigError("family-no-rotary", f"{report.name} has no rotary positions"
-                              f" ({report.settings.positions}): nothing to compare")
+            raise ConfigError("family-no-rotary", f"{report.name} has no rotary"
+                              f" positions ({report.settings.positions}): nothing to"
+                              " compare")
     return Comparison(first, second)
 
 
@@ -56,9 +57,9 @@ class Comparison:
         return self.a.settings[labels[0]], self.b.settings[labels[1]]
 
     def data(self) -> dict[str, Any]:
-        """Everything as plain data: ``a``, ``b`` (names), ``settings`` (each as {a, b}),
-        ``pairs`` (one object a pair both have: pair, a_inv_freq, b_inv_freq, ratio (the
-        larger by the smaller, null where one stands), a_wavelength, b_wavelength,
+        """Everything as plain data: ``a``, ``b`` (names), ``settings`` (each as {a,
+        b}), ``pairs`` (one object a pair both have: pair, a_inv_freq, b_inv_freq, ratio
+        (the larger by the smaller, null where one stands), a_wavelength, b_wavelength,
         half_turn_apart (tokens until the two angles are half a turn apart, null if
         never)), ``largest_ratio`` and ``first_apart`` (two of those), ``sets``
         (the same for each set where there are several), ``only_a`` and ``only_b``
@@ -92,12 +93,13 @@ class Comparison:
 
 
 def set_comparison(a: RopeSettings, b: RopeSettings) -> dict[str, Any]:
-    """Two sets of frequencies, pair by pair; ``Comparison.data`` says what the keys mean."""
+    """Two sets of frequencies, pair by pair; keys as in ``Comparison.data``."""
     pairs = compare_pairs(a, b)
     turning = [row for row in pairs if row["ratio"] is not None]
     apart = [row for row in pairs if row["half_turn_apart"] is not None]
     return {
-        "settings": {name: {"a": left, "b": right} for name, left, right in _settings(a, b)},
+        "settings": {name: {"a": left, "b": right}
+                     for name, left, right in _settings(a, b)},
         "pairs": pairs,
         "largest_ratio": max(turning, key=lambda row: row["ratio"], default=None),
         "first_apart": min(apart, key=lambda row: row["half_turn_apart"], default=None),
@@ -116,9 +118,11 @@ def compare_pairs(a: RopeSettings, b: RopeSettings) -> list[dict[str, Any]]:
         rows.append({
             "pair": pair, "a_inv_freq": first, "b_inv_freq": second,
             "ratio": high / low if low > 0 and math.isfinite(high / low) else None,
-            "a_wavelength": _finite(waves[0][pair]), "b_wavelength": _finite(waves[1][pair]),
+            "a_wavelength": _finite(waves[0][pair]),
+            "b_wavelength": _finite(waves[1][pair]),
             # the two angles differ by m * difference; half a turn is pi
-            "half_turn_apart": _finite(math.pi / difference) if difference > 0 else None})
+            "half_turn_apart": _finite(math.pi / difference)
+            if difference > 0 else None})
     return rows
 
 
@@ -140,15 +144,16 @@ def _set_lines(a: RopeSettings, b: RopeSettings) -> Iterator[tuple[str, str]]:
         mark = "" if left == right else "   differs"
         yield "plain", f"  {name:18s}{_cell(left):>18s}{_cell(right):>18s}{mark}"
     yield "plain", ""
-    yield "head", f"  {'pair':>5s}{'a rad/token':>14s}{'b rad/token':>14s}{'ratio':>10s}" \
-                  f"{'half a turn apart after':>26s}"
+    yield "head", (f"  {'pair':>5s}{'a rad/token':>14s}{'b rad/token':>14s}"
+                   f"{'ratio':>10s}{'half a turn apart after':>26s}")
     worst = {row["pair"] for row in (data["largest_ratio"], data["first_apart"]) if row}
     for row in data["pairs"]:
         if row["pair"] in {*sample_pairs(len(data["pairs"])), *worst}:
             after = row["half_turn_apart"]
-            yield "plain", (f"  {row['pair']:5d}{row['a_inv_freq']:14.6g}{row['b_inv_freq']:14.6g}"
-                            f"{_cell(row['ratio']):>10s}"
-                            f"{'never' if after is None else f'{after:.6g} tokens':>26s}")
+            tokens = "never" if after is None else f"{after:.6g} tokens"
+            yield "plain", (f"  {row['pair']:5d}{row['a_inv_freq']:14.6g}"
+                            f"{row['b_inv_freq']:14.6g}{_cell(row['ratio']):>10s}"
+                            f"{tokens:>26s}")
     yield "plain", ""
     for text in verdicts(a, b, data):
         yield from (("plain", line) for line in wrapped(text, "  "))
@@ -159,8 +164,8 @@ def verdicts(a: RopeSettings, b: RopeSettings, data: dict[str, Any]) -> Iterator
     worst, first = data["largest_ratio"], data["first_apart"]
     if data["only_a"] or data["only_b"]:
         yield (f"a has {len(a.plain)} pairs, b has {len(b.plain)}: only the first"
-               f" {len(data['pairs'])} can be compared, and pair i is not the same share of a"
-               " head.")
+               f" {len(data['pairs'])} can be compared, and pair i is not the same"
+               " share of a head.")
     if first is None:
         yield "All common pairs have the same frequencies."
     else:
@@ -169,12 +174,14 @@ def verdicts(a: RopeSettings, b: RopeSettings, data: dict[str, Any]) -> Iterator
                    f" {_cell(worst['a_wavelength'])} tokens in a and"
                    f" {_cell(worst['b_wavelength'])} in b, {worst['ratio']:.6g} times.")
         yield (f"First to disagree: pair {first['pair']}, half a turn apart after"
-               f" {first['half_turn_apart']:.6g} tokens; before that the two angles are closer.")
+               f" {first['half_turn_apart']:.6g} tokens; before that the two angles are"
+               " closer.")
     if a.layout != b.layout:
-        yield ("The layouts differ: weights of one do not fit the other without a permutation"
-               " of the rows of W_q and W_k.")
+        yield ("The layouts differ: weights of one do not fit the other without a"
+               " permutation of the rows of W_q and W_k.")
     if not math.isclose(a.score_factor, b.score_factor, rel_tol=1e-12):
-        yield f"Scores: a multiplies them by {a.score_factor:.6g}, b by {b.score_factor:.6g}."
+        yield (f"Scores: a multiplies them by {a.score_factor:.6g},"
+               f" b by {b.score_factor:.6g}.")
 
 
 def _cell(value) -> str:

@@ -21,7 +21,7 @@ ROTARY = "rotary"
 
 @dataclass(frozen=True)
 class Family:
-    """One family's conventions. What a line of the table does not say is the usual value.
+    """One family's conventions. What a line of the table leaves out is the usual value.
 
     Widths are elements, lengths are tokens, ``share`` is the part of a head that turns.
     """
@@ -37,13 +37,15 @@ class Family:
     interleave_key: str | None = None  # DeepSeek's rope_interleave, true by default
     # base
     base: float = 10_000.0  # where the file has none
-    base_keys: tuple[str, ...] = ("rope_theta",)  # outside the block; () means: in the code
+    base_keys: tuple[str, ...] = ("rope_theta",)  # outside the block; (): in the code
     base_scale_key: str | None = None  # a key that multiplies the base (ChatGLM)
     inside: str | None = None  # an inner object that holds attention's keys (DBRX, MPT)
     # widths
-    sizes: tuple[int | None, ...] = (None, None, None, None)  # hidden, heads, layers, length
-    names: Mapping[str, list[str]] = field(default_factory=dict)  # usual name -> its names
-    head_dim: int | None = None  # where the file has none; None means hidden_size / heads
+    # hidden_size, num_attention_heads, num_hidden_layers, max_position_embeddings
+    sizes: tuple[int | None, ...] = (None, None, None, None)
+    # usual name -> this family's names
+    names: Mapping[str, list[str]] = field(default_factory=dict)
+    head_dim: int | None = None  # where the file has none; None: hidden_size / heads
     head_dim_keys: tuple[str, ...] = ("head_dim",)
     head_ratio: int = 1  # Zamba2 attends over twice the width
     latent: int | None = None  # MLA: qk_rope_head_dim where the file has none
@@ -52,14 +54,14 @@ class Family:
     share_keys: tuple[str, ...] = ("partial_rotary_factor",)
     share_read: bool = False  # the plain kind reads a share as well
     share_fixed: bool = False  # whatever the file says
-    share_without_block: bool = False  # ``share`` only where the file has no block at all
+    share_without_block: bool = False  # ``share`` only where the file has no block
     rotary_dim: int | None = None
     rotary_dim_keys: tuple[str, ...] = ()
     # scaling
     scaling: Mapping[str, Any] | None = None  # the block where the file has none
     scaling_read: bool = True  # some classes never look at rope_scaling
     types: Mapping[str, str] = field(default_factory=dict)  # other names of methods
-    original: int | None = None  # original_max_position_embeddings, read outside the block
+    original: int | None = None  # original_max_position_embeddings, outside the block
     alpha: bool = False  # Hunyuan: "dynamic" with a fixed alpha
     mscales: bool = False  # Phi-3.5-MoE: short_mscale and long_mscale on cos and sin
     softmax: bool = False  # DeepSeek: mscale_all_dim goes on the softmax scale
@@ -75,20 +77,21 @@ class Family:
     all_rotate_without: str | None = None  # EXAONE 4: no sliding window, all turn
     no_rope_layers: int | None = None  # interval of the layers that do not turn
     layer_bases: str | None = None  # a base for each layer, 0 for none
-    no_base_on: tuple[str, ...] = ()  # layer types without, where layer_bases is not there
+    no_base_on: tuple[str, ...] = ()  # layer types without one, where it is not there
     without_rotary: Mapping[str, Any] | None = None  # a key that lists them
-    sets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # label -> its set
+    # label -> what its set of frequencies reads
+    sets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     label_of: Mapping[str, str] | None = None  # layer type -> label of its set
     window: int | None = None
     # no rotary positions after all
-    needs: Mapping[str, Any] | None = None  # a key and the value that switches rotary on
+    needs: Mapping[str, Any] | None = None  # a key, the value that switches rotary on
     needs_default: Any = None  # that key's value where the file has none
     otherwise: str = "none"  # the positions where it is off
-    positions_key: Mapping[str, str] | None = None  # a true key that means other positions
+    positions_key: Mapping[str, str] | None = None  # a key that means other positions
     alibi_unless: Mapping[str, Any] | None = None  # Baichuan: only the 7B turns
     alibi_key: str | None = None  # position_embedding_type "alibi"
     mpt: bool = False  # attn_config decides among ALiBi, rotary and learned
-    ignored: tuple[str, ...] = ()  # keys that another family reads and this one does not
+    ignored: tuple[str, ...] = ()  # keys that other families read and this one not
     notes: tuple[str, ...] = ()
 
     @property
@@ -123,7 +126,7 @@ def families() -> Mapping[str, Family]:
 
 @cache
 def composites() -> Mapping[str, tuple[str, str]]:
-    """Multimodal model types: {model_type: (key of the language model, its default type)}.
+    """Multimodal model types: {model_type: (key of the language model, its type)}.
 
     >>> composites()["llava"]
     ('text_config', 'llama')

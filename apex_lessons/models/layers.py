@@ -1,7 +1,7 @@
 """Which layer is of which type, and which layers turn nothing.
 
-Everything works with 0-based layer numbers. Rules for files that do not list their layers
-come from the family's line of the table.
+Everything works with 0-based layer numbers. Rules for files that do not list their
+layers come from the family's line of the table.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ KNOWN_TYPES = (FULL, SLIDING, LINEAR, "chunked_attention", "conv", "hybrid",
 
 
 def layer_count(settings: Settings, family: Family | None) -> int | None:
-    """How many layers the model has: from the file, else the family's default, else None."""
+    """How many layers: from the file, else the family's default, else None."""
     key = settings.key_of("num_hidden_layers")
     if key is not None and settings.has(key):
         return settings.whole(key, at_most=MOST_LAYERS)
-    return family.default_size("num_hidden_layers") if family and settings.path else None
+    if family is None or not settings.path:
+        return None
+    return family.default_size("num_hidden_layers")
 
 
 def layer_types(settings: Settings, family: Family | None,
                 count: int | None) -> list[str] | None:
-    """The type of each layer, from the file or by the family's rule; None if unknown."""
+    """Each layer's type, from the file or by the family's rule; None if unknown."""
     for key in ("layer_types", "layers_block_type"):
         if settings.has(key):
             return _listed_types(settings, key, count)
@@ -50,17 +52,18 @@ def _listed_types(settings: Settings, key: str, count: int | None) -> list[str]:
     listed = list_value(key, settings.values[key])[:MOST_LAYERS]
     for entry in listed:
         if not isinstance(entry, str):
-            raise ConfigError("layers-values", f"{key} must hold names of layer types, got"
-                              f" {shown(entry)}")
+            raise ConfigError("layers-values", f"{key} must hold names of layer types,"
+                              f" got {shown(entry)}")
     extra = settings.values.get("num_nextn_predict_layers")
     extra = extra if isinstance(extra, int) and not isinstance(extra, bool) else 0
     if count is not None and len(listed) not in (count, count + extra):
-        settings.remarks.warn("layers-length", f"{key} has {len(listed)} entries for {count}"
-                              " layers (num_hidden_layers)")
+        settings.remarks.warn("layers-length", f"{key} has {len(listed)} entries for"
+                              f" {count} layers (num_hidden_layers)")
     types = [OLD_NAMES.get(entry, entry) for entry in listed]
     for entry in sorted(set(types) - set(KNOWN_TYPES))[:3]:
-        settings.remarks.warn("layers-values", f"{key} names {shown(entry)}, which is no layer"
-                              f" type of transformers{nearest(entry, KNOWN_TYPES)}")
+        settings.remarks.warn("layers-values", f"{key} names {shown(entry)}, which is"
+                              " no layer type of"
+                              f" transformers{nearest(entry, KNOWN_TYPES)}")
     return types if count is None else types[:count]
 
 
@@ -87,11 +90,13 @@ def _by_rule(settings: Settings, rule: Mapping[str, Any], count: int) -> list[st
     return types
 
 
-def _by_letters(key: str, letters: str, count: int, special: str, other: str) -> list[str]:
+def _by_letters(key: str, letters: str, count: int, special: str,
+                other: str) -> list[str]:
     if not letters or set(letters) - set("LG") or len(letters) > 1000:
-        raise ConfigError("layers-values", f"{key} must be a number or letters L (local) and"
-                          f" G (global), got {shown(letters)}")
-    types = [special if letters[i % len(letters)] == "G" else other for i in range(count)]
+        raise ConfigError("layers-values", f"{key} must be a number or letters L"
+                          f" (local) and G (global), got {shown(letters)}")
+    types = [special if letters[i % len(letters)] == "G" else other
+             for i in range(count)]
     return types
 
 
@@ -127,7 +132,7 @@ def layer_numbers(key: str, value) -> list[int]:
 
 def switches(settings: Settings, key: str, count: int | None,
              interval: int | None) -> list[bool] | None:
-    """``no_rope_layers``: 1 means the layer turns, 0 that it does not; by interval if absent."""
+    """``no_rope_layers``: 1 for a layer that turns, 0 for one that does not."""
     step_key = "no_rope_layer_interval"
     if not settings.values.get(key):
         if count is None or interval is None:
@@ -138,11 +143,12 @@ def switches(settings: Settings, key: str, count: int | None,
     listed = list_value(key, settings.values[key])[:MOST_LAYERS]
     for entry in listed:
         if entry not in (0, 1) or isinstance(entry, float):
-            raise ConfigError("layers-values", f"{key} must hold 1 (the layer turns) or 0 (it"
-                              f" does not), one for each layer; got {shown(entry)}")
+            raise ConfigError("layers-values", f"{key} must hold 1 (the layer turns) or"
+                              " 0 (it does not), one for each layer; got"
+                              f" {shown(entry)}")
     if count is not None and len(listed) != count:
-        settings.remarks.warn("layers-length", f"{key} has {len(listed)} entries for {count}"
-                              " layers (num_hidden_layers)")
+        settings.remarks.warn("layers-length", f"{key} has {len(listed)} entries for"
+                              f" {count} layers (num_hidden_layers)")
     return [bool(entry) for entry in listed]
 
 
@@ -159,7 +165,8 @@ def numbers_text(numbers: list[int] | tuple[int, ...], most: int = 12) -> str:
 
 
 def _flint(settings: Settings, count: int) -> list[str]:
-    return [FULL if i < 2 or i % 4 == 1 or i == count - 1 else SLIDING for i in range(count)]
+    return [FULL if i < 2 or i % 4 == 1 or i == count - 1 else SLIDING
+            for i in range(count)]
 
 
 def _mimo_v2_flash(settings: Settings, count: int) -> list[str]:
@@ -206,14 +213,16 @@ def _attn_type_list(settings: Settings, count: int) -> list[str]:
     listed = list_value("attn_type_list", settings.values["attn_type_list"])[:count]
     for entry in listed:
         if entry not in (0, 1):
-            raise ConfigError("layers-values", "attn_type_list must hold 0 (linear) or 1"
-                              f" (softmax attention), got {shown(entry)}")
+            raise ConfigError("layers-values", "attn_type_list must hold 0 (linear) or"
+                              f" 1 (softmax attention), got {shown(entry)}")
     return [FULL if entry else LINEAR for entry in listed]
 
 
 def _plamo2(settings: Settings, count: int) -> list[str]:
-    """One attention layer in the middle of every mamba_step layers, or the last of few."""
-    step = settings.whole("mamba_step", at_most=MOST_LAYERS) if settings.has("mamba_step") else 2
+    """One attention layer amid every mamba_step layers, or the last of few."""
+    step = 2
+    if settings.has("mamba_step"):
+        step = settings.whole("mamba_step", at_most=MOST_LAYERS)
     if settings.values.get("mamba_enabled") is False:
         return [FULL] * count
     if count <= step // 2:
@@ -221,7 +230,8 @@ def _plamo2(settings: Settings, count: int) -> list[str]:
     return [FULL if i % step == step // 2 else LINEAR for i in range(count)]
 
 
-SPECIAL_RULES = {"plamo2": _plamo2, "flint": _flint, "mimo_v2_flash": _mimo_v2_flash, "lfm3": _lfm3,
+SPECIAL_RULES = {"plamo2": _plamo2, "flint": _flint, "mimo_v2_flash": _mimo_v2_flash,
+                 "lfm3": _lfm3,
                  "dots3_note": _dots3_note, "deepseek_v4": _deepseek_v4,
                  "cohere2_moe": _cohere2_moe, "zamba2": _zamba2,
                  "attn_type_list": _attn_type_list}

@@ -44,10 +44,10 @@ LARGEST_USUAL_FACTOR = 4096.0
 
 @dataclass
 class Block:
-    """One set of rotary settings as the file states it; ``origin`` says where it stands."""
+    """One set of rotary settings as the file states it, and where it stands."""
 
     values: Mapping[str, Any]
-    origin: str  # "rope_scaling", "rope_parameters.full_attention", ... or "the defaults"
+    origin: str  # "rope_scaling", "rope_parameters.full_attention", "the defaults", ...
 
     def has(self, key: str) -> bool:
         """Whether the block states the key, null not counted."""
@@ -56,7 +56,7 @@ class Block:
 
 @dataclass
 class Job:
-    """All that a method needs: the pairs, the lengths, and where to put what it has to say."""
+    """All that a method needs: the pairs, the lengths, and where its remarks go."""
 
     family: Family | None
     block: Block
@@ -97,7 +97,7 @@ class Method:
 
 
 def method_of(job: Job) -> Method:
-    """The method of one block, computed; ConfigError where its numbers make no sense."""
+    """The method of one block, computed; ConfigError where it makes no sense."""
     name = method_name(job)
     _check_block_keys(job, name)
     try:
@@ -121,15 +121,18 @@ def method_name(job: Job) -> str:
         if values.get(key) is not None:
             names[key] = _known_method(job, key, values[key])
     if len(set(names.values())) > 1:
-        raise ConfigError("type-conflict", f"{origin}: rope_type is {shown(values['rope_type'])}"
-                          f" and type is {shown(values['type'])}; transformers takes rope_type"
+        raise ConfigError("type-conflict", f"{origin}: rope_type is"
+                          f" {shown(values['rope_type'])} and type is"
+                          f" {shown(values['type'])}; transformers takes rope_type"
                           " without a word: delete the wrong one")
     if names:
         return next(iter(names.values()))
     effect = [key for key in values if key not in ANY_KEYS and values[key] is not None]
     if effect:
-        job.remarks.warn("type-missing", f"{origin} has no rope_type: it is read as the plain"
-                         f" kind, so {', '.join(shown(key) for key in effect[:4])} has no effect")
+        job.remarks.warn("type-missing", f"{origin} has no rope_type: it is read as the"
+                         " plain kind, so"
+                         f" {', '.join(shown(key) for key in effect[:4])} has no"
+                         " effect")
     return "default"
 
 
@@ -140,7 +143,8 @@ def _known_method(job: Job, key: str, value) -> str:
                                                    "deepseek_yarn": "yarn"}
     if value in special:
         if special[value] != value:
-            job.remarks.note("type-alias", f"{key} {value!r} is read as {special[value]} here")
+            job.remarks.note("type-alias", f"{key} {value!r} is read as"
+                             f" {special[value]} here")
         return special[value]
     if value in LIBRARY_METHODS:
         return value
@@ -171,35 +175,36 @@ def _check_block_keys(job: Job, name: str) -> None:
         if key in reads or value is None:
             continue
         if key in known | {"attn_factor"}:
-            level = job.remarks.note if value in NEUTRAL.get(key, ()) else job.remarks.warn
+            neutral = value in NEUTRAL.get(key, ())
+            level = job.remarks.note if neutral else job.remarks.warn
             if name == "dynamic" and family and family.alpha:
                 level = job.remarks.note
-            level("block-key-without-effect", f"{job.block.origin}: {key} has no effect with"
-                  f" {name}")
+            level("block-key-without-effect", f"{job.block.origin}: {key} has no effect"
+                  f" with {name}")
         else:
             job.remarks.warn("block-unknown-key", f"{job.block.origin}: no method reads"
                              f" {shown(key)}{nearest(key, known | ANY_KEYS)}")
 
 
 def _factor(job: Job, ratio_allowed: bool = False) -> float | None:
-    """The block's factor, at least 1; None where the ratio of the lengths stands for it."""
+    """The block's factor, at least 1; None where the lengths' ratio stands for it."""
     values, origin = job.block.values, job.block.origin
     if values.get("factor") is None and ratio_allowed:
         return None
     if "factor" not in values:
-        raise ConfigError("factor-missing", f"{origin} has no factor: say how many times longer"
-                          " the text gets")
+        raise ConfigError("factor-missing", f"{origin} has no factor: say how many"
+                          " times longer the text gets")
     factor = float(real_value("factor", values["factor"]))
     if factor < 1:
         hint = f", did you mean {number_text(1 / factor)}?" if factor > 0 else ""
         raise ConfigError("factor-range", f"factor must be at least 1, got"
-                          f" {shown(values['factor'])}: it says how many times longer the text"
-                          f" gets{hint}")
+                          f" {shown(values['factor'])}: it says how many times longer"
+                          f" the text gets{hint}")
     if factor == 1:
         job.remarks.note("factor-one", f"{origin}: factor 1 stretches nothing")
     if factor > LARGEST_USUAL_FACTOR:
-        job.remarks.warn("value-suspicious", f"factor {number_text(factor)} is far above any"
-                         " released model's")
+        job.remarks.warn("value-suspicious", f"factor {number_text(factor)} is far"
+                         " above any released model's")
     return factor
 
 
@@ -210,8 +215,9 @@ def _original(job: Job, name: str) -> int:
     if outer is not None and outer_counts:
         value = _length(ORIGINAL, outer)
         if inner is not None and _length(ORIGINAL, inner) != value:
-            job.remarks.warn("key-twice", f"{ORIGINAL} is {value} outside and {shown(inner)}"
-                             f" inside {job.block.origin}; the outer one counts")
+            job.remarks.warn("key-twice", f"{ORIGINAL} is {value} outside and"
+                             f" {shown(inner)} inside {job.block.origin}; the outer one"
+                             " counts")
         return value
     if inner is not None:
         return _length(ORIGINAL, inner)
@@ -219,9 +225,9 @@ def _original(job: Job, name: str) -> int:
         job.defaults[ORIGINAL] = job.family.original
         return job.family.original
     if job.longest is None:
-        raise ConfigError("original-missing", f"{job.block.origin}: {name} needs {ORIGINAL},"
-                          " the length of the training before stretching")
-    where = f" (the {ORIGINAL} outside the block is not read)" if outer is not None else ""
+        raise ConfigError("original-missing", f"{job.block.origin}: {name} needs"
+                          f" {ORIGINAL}, the length of the training before stretching")
+    where = "" if outer is None else f" (the {ORIGINAL} outside the block is not read)"
     job.remarks.warn("original-missing", f"{job.block.origin} has no {ORIGINAL}{where}:"
                      f" transformers then takes {LENGTH} {job.longest}; if that is the"
                      f" stretched length, {name} acts on the wrong pairs")
@@ -235,7 +241,8 @@ def _length(key: str, value) -> int:
         raise ConfigError("value-type", f"{key} must be a whole number of tokens, got"
                           f" {shown(value)}")
     if number < 1:
-        raise ConfigError("value-range", f"{key} must be at least 1, got {shown(value)}")
+        raise ConfigError("value-range", f"{key} must be at least 1, got"
+                          f" {shown(value)}")
     return int(number)
 
 
@@ -245,17 +252,18 @@ def _compare_lengths(job: Job, name: str, factor: float | None, original: int) -
         return
     ratio = job.longest / original
     if ratio < 1:
-        job.remarks.warn("original-larger", f"{ORIGINAL} {original} is larger than {LENGTH}"
-                         f" {job.longest}: swapped, or a shortened copy?")
+        job.remarks.warn("original-larger", f"{ORIGINAL} {original} is larger than"
+                         f" {LENGTH} {job.longest}: swapped, or a shortened copy?")
     elif ratio == 1 and factor is not None and factor != 1:
-        job.remarks.note("original-equal", f"{LENGTH} still is {job.longest}, the original"
-                         f" length: the file was not raised to"
-                         f" {number_text(original * factor)}; the factor as written is used")
+        job.remarks.note("original-equal", f"{LENGTH} still is {job.longest}, the"
+                         f" original length: the file was not raised to"
+                         f" {number_text(original * factor)}; the factor as written is"
+                         " used")
     elif factor is not None and not math.isclose(ratio, factor, rel_tol=1e-6):
         say = job.remarks.note if name == "llama3" else job.remarks.warn
-        say("factor-mismatch", f"factor {number_text(factor)} is not {LENGTH} / {ORIGINAL} ="
-            f" {job.longest} / {original} = {number_text(ratio)}; {name} uses the factor as"
-            " written")
+        say("factor-mismatch", f"factor {number_text(factor)} is not {LENGTH} /"
+            f" {ORIGINAL} = {job.longest} / {original} = {number_text(ratio)}; {name}"
+            " uses the factor as written")
 
 
 def _default(job: Job) -> Method:
@@ -273,14 +281,17 @@ def _proportional(job: Job) -> Method:
     if factor is None:
         factor = job.defaults["factor"] = 1.0
     share = job.share
-    scaled = yarn.proportional(job.rotary_dim, base=job.base, partial_rotary_factor=share,
+    scaled = yarn.proportional(job.rotary_dim, base=job.base,
+                               partial_rotary_factor=share,
                                factor=factor)
-    plain = yarn.proportional(job.rotary_dim, base=job.base, partial_rotary_factor=share)
+    plain = yarn.proportional(job.rotary_dim, base=job.base,
+                              partial_rotary_factor=share)
     still = int((plain.inv_freq == 0).sum())
     if still:
-        job.remarks.note("pairs-that-stand", f"proportional: {len(plain.inv_freq) - still} of"
-                         f" {len(plain.inv_freq)} pairs turn, {still} have frequency 0; the"
-                         " exponents keep the whole head")
+        job.remarks.note("pairs-that-stand",
+                         f"proportional: {len(plain.inv_freq) - still} of"
+                         f" {len(plain.inv_freq)} pairs turn, {still} have frequency 0;"
+                         " the exponents keep the whole head")
     return Method("proportional", scaled, job.longest, factor, plain.inv_freq,
                   {"factor": factor, "partial_rotary_factor": share})
 
@@ -299,31 +310,33 @@ def _dynamic(job: Job) -> Method:
         return _fixed_alpha(job)
     factor = _factor(job)
     if job.longest is None:
-        raise ConfigError("size-missing", f"dynamic needs {LENGTH}: nothing changes up to it")
+        raise ConfigError("size-missing", f"dynamic needs {LENGTH}: nothing changes up"
+                          " to it")
     length = max(job.length or job.longest, job.longest)
     scaled = yarn.dynamic_ntk(job.rotary_dim, base=job.base, factor=factor,
                               trained_length=job.longest, length=length)
-    job.remarks.note("dynamic-length", f"dynamic: nothing changes up to {job.longest} positions;"
-                     " beyond, the base grows with the length of the text, so keys must be"
-                     " cached before they are turned")
+    job.remarks.note("dynamic-length", f"dynamic: nothing changes up to {job.longest}"
+                     " positions; beyond, the base grows with the length of the text,"
+                     " so keys must be cached before they are turned")
     parameters = {"factor": factor}
     if length > job.longest:
         # base' from the second pair: inv_freq_1 = base'^(-2/d)
-        parameters["base_at_length"] = scaled.inv_freq[1].item() ** (-job.rotary_dim / 2)
+        second = scaled.inv_freq[1].item()
+        parameters["base_at_length"] = second ** (-job.rotary_dim / 2)
     return Method("dynamic", scaled, job.longest, factor, parameters=parameters)
 
 
 def _fixed_alpha(job: Job) -> Method:
     alpha = float(real_value("alpha", job.block.values["alpha"], at_least=1.0))
     scaled = yarn.ntk_aware(job.rotary_dim, base=job.base, factor=alpha)
-    job.remarks.note("fixed-alpha", f"called dynamic, but alpha {number_text(alpha)} makes it"
-                     " static: base * alpha^(d / (d - 2)) at every length (NTK-aware);"
-                     " the factor beside it is not read")
+    job.remarks.note("fixed-alpha", f"called dynamic, but alpha {number_text(alpha)}"
+                     " makes it static: base * alpha^(d / (d - 2)) at every length"
+                     " (NTK-aware); the factor beside it is not read")
     return Method("dynamic", scaled, job.longest, alpha, parameters={"alpha": alpha})
 
 
 def qwen_dynamic(job: Job, seq_length: int) -> Method:
-    """Qwen 1's use_dynamic_ntk: NTK-aware, its factor in steps of 1, 3, 7, ... by length.
+    """Qwen 1's use_dynamic_ntk: NTK-aware, its factor 1, 3, 7, ... by length.
 
     Formula: alpha = max(2^ceil(log2(length / trained) + 1) - 1, 1).
     """
@@ -331,8 +344,9 @@ def qwen_dynamic(job: Job, seq_length: int) -> Method:
     # alpha = 2^ceil(log2(length / trained) + 1) - 1
     alpha = max(2.0 ** math.ceil(math.log2(length / seq_length) + 1) - 1, 1.0)
     scaled = yarn.ntk_aware(job.rotary_dim, base=job.base, factor=alpha)
-    job.remarks.note("dynamic-length", f"use_dynamic_ntk: nothing changes up to {seq_length}"
-                     " positions; beyond, the base grows in steps with the length of the text")
+    job.remarks.note("dynamic-length", "use_dynamic_ntk: nothing changes up to"
+                     f" {seq_length} positions; beyond, the base grows in steps with"
+                     " the length of the text")
     return Method("dynamic", scaled, seq_length, alpha, job.plain, {"alpha": alpha})
 
 
@@ -340,16 +354,18 @@ def _llama3(job: Job) -> Method:
     factor, original = _factor(job), _original(job, "llama3")
     for key in ("low_freq_factor", "high_freq_factor"):
         if not job.block.has(key):
-            job.remarks.warn("bands-default", f"{job.block.origin} has no {key}: transformers"
-                             " refuses that; the value of Llama 3.1 is used")
+            job.remarks.warn("bands-default", f"{job.block.origin} has no {key}:"
+                             " transformers refuses that; the value of Llama 3.1 is"
+                             " used")
     low = job.number("low_freq_factor", 1.0, above=0)
     high = job.number("high_freq_factor", 4.0, above=0)
     if high <= low:
-        raise ConfigError("bands-swapped", f"high_freq_factor {number_text(high)} must be above"
-                          f" low_freq_factor {number_text(low)}: both count turns in the"
-                          " original length, Llama 3.1 has 4 and 1")
+        raise ConfigError("bands-swapped", f"high_freq_factor {number_text(high)} must"
+                          f" be above low_freq_factor {number_text(low)}: both count"
+                          " turns in the original length, Llama 3.1 has 4 and 1")
     _compare_lengths(job, "llama3", factor, original)
-    scaled = yarn.llama3(job.rotary_dim, base=job.base, factor=factor, trained_length=original,
+    scaled = yarn.llama3(job.rotary_dim, base=job.base, factor=factor,
+                         trained_length=original,
                          low_freq_factor=low, high_freq_factor=high)
     return Method("llama3", scaled, original, factor, parameters={
         "factor": factor, ORIGINAL: original, "low_freq_factor": low,
@@ -357,37 +373,43 @@ def _llama3(job: Job) -> Method:
 
 
 def _yarn(job: Job) -> Method:
-    factor, original = _factor(job, ratio_allowed="factor" in job.block.values), \
-        _original(job, "yarn")
+    factor = _factor(job, ratio_allowed="factor" in job.block.values)
+    original = _original(job, "yarn")
     if factor is None:
         factor = _ratio(job, "yarn", original)
     else:
         _compare_lengths(job, "yarn", factor, original)
-    fast = job.number("beta_fast", 32.0, above=0)
-    slow = job.number("beta_slow", 1.0, above=0)
-    if fast < slow:
-        raise ConfigError("betas-swapped", f"beta_fast {number_text(fast)} is below beta_slow"
-                          f" {number_text(slow)}: both count turns in the original length,"
-                          " the usual ones are 32 and 1; swap them")
-    if fast == slow:
-        job.remarks.note("betas-equal", f"beta_fast equals beta_slow ({number_text(fast)}): a"
-                         " step between unchanged and divided pairs; Kimi-K2 ships that, it is"
-                         " no mistake by itself")
+    fast, slow = _betas(job)
     truncate = _truncate(job)
     attention, scales = _attention(job, factor)
-    scaled = yarn.yarn(job.rotary_dim, base=job.base, factor=factor, trained_length=original,
-                       beta_fast=fast, beta_slow=slow, truncate=truncate,
-                       attention_factor=attention, **scales)
+    scaled = yarn.yarn(job.rotary_dim, base=job.base, factor=factor,
+                       trained_length=original, beta_fast=fast, beta_slow=slow,
+                       truncate=truncate, attention_factor=attention, **scales)
     return Method("yarn", scaled, original, factor, parameters={
         "factor": factor, ORIGINAL: original, "beta_fast": fast, "beta_slow": slow,
         "truncate": truncate, "attention_factor": scaled.attention_factor, **scales})
 
 
+def _betas(job: Job) -> tuple[float, float]:
+    """beta_fast and beta_slow, in turns within the original length."""
+    fast = job.number("beta_fast", 32.0, above=0)
+    slow = job.number("beta_slow", 1.0, above=0)
+    if fast < slow:
+        raise ConfigError("betas-swapped", f"beta_fast {number_text(fast)} is below"
+                          f" beta_slow {number_text(slow)}: both count turns in the"
+                          " original length, the usual ones are 32 and 1; swap them")
+    if fast == slow:
+        job.remarks.note("betas-equal", "beta_fast equals beta_slow"
+                         f" ({number_text(fast)}): a step between unchanged and divided"
+                         " pairs; Kimi-K2 ships that, it is no mistake by itself")
+    return fast, slow
+
+
 def _ratio(job: Job, name: str, original: int) -> float:
     """The factor of a block that states none: max_position_embeddings / original."""
     if job.longest is None:
-        raise ConfigError("factor-missing", f"{job.block.origin} has no factor, and {LENGTH} is"
-                          " not there to take it from")
+        raise ConfigError("factor-missing", f"{job.block.origin} has no factor, and"
+                          f" {LENGTH} is not there to take it from")
     ratio = job.longest / original
     say = job.remarks.note if name == "longrope" else job.remarks.warn
     say("factor-from-lengths", f"{name}: the scale {job.longest}/{original} ="
@@ -401,8 +423,9 @@ def _truncate(job: Job) -> bool:
         return True
     truncate = flag_value("truncate", job.block.values["truncate"])
     if not truncate:
-        job.remarks.note("truncate-off", "truncate false: the ends of the ramp are not rounded"
-                         " to whole pairs" + (" (transformers 5.24 does not see it inside a set"
+        job.remarks.note("truncate-off", "truncate false: the ends of the ramp are not"
+                         " rounded to whole pairs"
+                         + (" (transformers 5.24 does not see it inside a set"
                                               " for one layer type)"
                                               if "." in job.block.origin else ""))
     return truncate
@@ -410,74 +433,94 @@ def _truncate(job: Job) -> bool:
 
 def _attention(job: Job, factor: float) -> tuple[float | None, dict[str, float]]:
     """YaRN's attention_factor as stated, and both mscales or neither."""
+    scales = _mscales(job, factor)
+    attention = _stated_attention(job)
+    if attention is not None and scales:
+        job.remarks.warn("mscale-and-factor", "attention_factor and mscale are both"
+                         " set: attention_factor is used as it is, the mscales do not"
+                         " change cos and sin")
+    if len(scales) < 2:
+        scales = {}
+    if attention is not None:
+        return attention, scales
+    job.defaults["attention_factor"] = "0.1 ln factor + 1" if not scales else \
+        "(0.1 mscale ln factor + 1) / (0.1 mscale_all_dim ln factor + 1)"
+    slope = job.family.yarn_slope if job.family else None
+    if slope and "yarn" not in (job.block.values.get("type"),
+                                job.block.values.get("rope_type")):
+        # TeleChat3's own kind of YaRN: 0.07 ln factor + 1
+        attention = slope * math.log(factor) + 1
+        job.defaults["attention_factor"] = f"{slope} ln factor + 1"
+    return attention, scales
+
+
+def _mscales(job: Job, factor: float) -> dict[str, float]:
+    """mscale and mscale_all_dim where they are there and not 0."""
     block = job.block
-    stated = block.has("attention_factor")
     scales = {key: real_value(key, block.values[key], at_least=0.0)
               for key in ("mscale", "mscale_all_dim") if block.has(key)}
-    for key in [key for key, value in scales.items() if value == 0]:
-        job.remarks.note("mscale-zero", f"{key} 0 counts as absent" + (
-            "" if stated else f", so the factor is 0.1 ln {number_text(factor)} + 1"))
+    zeros = [key for key, value in scales.items() if value == 0]
+    for key in zeros:
+        so = f", so the factor is 0.1 ln {number_text(factor)} + 1"
+        job.remarks.note("mscale-zero", f"{key} 0 counts as absent"
+                         + so * (not block.has("attention_factor")))
         scales.pop(key)
-    if len(scales) == 1 and not any(block.values.get(key) == 0
-                                    for key in ("mscale", "mscale_all_dim")):
-        job.remarks.warn("mscale-alone", f"{next(iter(scales))} stands alone: only the ratio of"
-                         " mscale and mscale_all_dim is used, so it has no effect on cos and sin")
-    if stated and scales:
-        job.remarks.warn("mscale-and-factor", "attention_factor and mscale are both set:"
-                         " attention_factor is used as it is, the mscales do not change cos and"
-                         " sin")
-    attention = None
-    if stated:
-        attention = float(real_value("attention_factor", block.values["attention_factor"],
-                                     above=0))
-        if attention > 10:
-            job.remarks.warn("value-suspicious", f"attention_factor {number_text(attention)}"
-                             " multiplies scores by its square")
-    elif job.family and job.family.yarn_slope and block.values.get("type") != "yarn" \
-            and block.values.get("rope_type") != "yarn":
-        # TeleChat3's own kind of YaRN: 0.07 ln factor + 1
-        attention = job.family.yarn_slope * math.log(factor) + 1
-        job.defaults["attention_factor"] = f"{job.family.yarn_slope} ln factor + 1"
-    else:
-        job.defaults["attention_factor"] = "0.1 ln factor + 1"
-    return attention, scales if len(scales) == 2 else {}
+    if len(scales) == 1 and not zeros:
+        job.remarks.warn("mscale-alone", f"{next(iter(scales))} stands alone: only the"
+                         " ratio of mscale and mscale_all_dim is used, so it has no"
+                         " effect on cos and sin")
+    return scales
+
+
+def _stated_attention(job: Job) -> float | None:
+    """The block's attention_factor, for cos and sin; None where it has none."""
+    if not job.block.has("attention_factor"):
+        return None
+    key = "attention_factor"
+    attention = float(real_value(key, job.block.values[key], above=0))
+    if attention > 10:
+        job.remarks.warn("value-suspicious", f"{key} {number_text(attention)}"
+                         " multiplies scores by its square")
+    return attention
 
 
 def _longrope(job: Job) -> Method:
     original = _original(job, "longrope")
     factor = _factor(job, ratio_allowed=True)
+    _compare_lengths(job, "longrope", factor, original)
     if factor is None:
         factor = _ratio(job, "longrope", original)
-        _compare_lengths(job, "longrope", None, original)
-    else:
-        _compare_lengths(job, "longrope", factor, original)
     lists = {key: _divisors(job, key) for key in ("short_factor", "long_factor")}
-    stated = None
-    if job.block.has("attention_factor"):
-        stated = float(real_value("attention_factor", job.block.values["attention_factor"],
-                                  above=0))
-    else:
+    stated = _stated_attention(job)
+    if stated is None:
         job.defaults["attention_factor"] = "sqrt(1 + ln factor / ln original length)"
     short, long = (yarn.longrope(job.rotary_dim, base=job.base, factor=factor,
                                  trained_length=original, factors=lists[key],
-                                 attention_factor=_mscale(job, key, stated)) for key in lists)
-    if lists["short_factor"] == lists["long_factor"]:
-        job.remarks.note("lists-equal", "short_factor and long_factor are the same list"
-                         + ("" if set(lists["short_factor"]) == {1.0} else
-                            ", and it is not all ones: the frequencies differ from plain RoPE"
-                            " at every length"))
-    else:
-        job.remarks.note("lists-by-length", f"two lists: short_factor up to {original} positions,"
-                         " long_factor beyond"
-                         + ("; the factor on cos and sin is the same for both"
-                            if short.attention_factor == long.attention_factor else "")
-                         + "; keys cached under one list do not fit the other")
+                                 attention_factor=_mscale(job, key, stated))
+                   for key in lists)
+    same = short.attention_factor == long.attention_factor
+    _say_lists(job, lists, original, same)
     if original == job.longest:
-        job.remarks.note("original-equal", f"original = max = {original}, so the attention"
-                         " factor is 1" if stated is None else f"original = max = {original}")
+        one = ", so the attention factor is 1" if stated is None else ""
+        job.remarks.note("original-equal", f"original = max = {original}{one}")
     chosen = long if (job.length or 0) > original else short
     return Method("longrope", chosen, original, factor, long=long, parameters={
-        "factor": factor, ORIGINAL: original, "attention_factor": chosen.attention_factor})
+        "factor": factor, ORIGINAL: original,
+        "attention_factor": chosen.attention_factor})
+
+
+def _say_lists(job: Job, lists, original: int, same_factor: bool) -> None:
+    """LongRoPE's two lists: when which counts, or that they are one."""
+    if lists["short_factor"] != lists["long_factor"]:
+        same = "; the factor on cos and sin is the same for both" * same_factor
+        job.remarks.note("lists-by-length", f"two lists: short_factor up to {original}"
+                         f" positions, long_factor beyond{same}; keys cached under one"
+                         " list do not fit the other")
+        return
+    stretched = ", and it is not all ones: the frequencies differ from plain RoPE at" \
+                " every length"
+    job.remarks.note("lists-equal", "short_factor and long_factor are the same list"
+                     + stretched * (set(lists["short_factor"]) != {1.0}))
 
 
 def _mscale(job: Job, key: str, stated: float | None) -> float | None:
@@ -492,12 +535,12 @@ def _divisors(job: Job, key: str) -> list[float]:
     """One of LongRoPE's lists, one positive divisor a pair."""
     pairs = job.rotary_dim // 2
     if job.block.values.get(key) is None:
-        raise ConfigError("list-missing", f"{job.block.origin}: longrope needs {key}, a list of"
-                          f" {pairs} divisors")
+        raise ConfigError("list-missing", f"{job.block.origin}: longrope needs {key}, a"
+                          f" list of {pairs} divisors")
     divisors = list_value(key, job.block.values[key], "list-shape")
     if len(divisors) != pairs:
-        raise ConfigError("list-shape", f"{key} has {len(divisors)} entries for {pairs} pairs:"
-                          " one divisor a pair is needed")
+        raise ConfigError("list-shape", f"{key} has {len(divisors)} entries for {pairs}"
+                          " pairs: one divisor a pair is needed")
     for index, value in enumerate(divisors):
         try:
             real_value(f"{key}[{index}]", value, above=0)
@@ -518,7 +561,8 @@ def _apex1(job: Job) -> Method:
 
 METHODS: Mapping[str, Callable[[Job], Method]] = {
     "default": _default, "linear": _linear, "dynamic": _dynamic, "yarn": _yarn,
-    "longrope": _longrope, "llama3": _llama3, "proportional": _proportional, "ntk": _ntk,
+    "longrope": _longrope, "llama3": _llama3, "proportional": _proportional,
+    "ntk": _ntk,
     "apex1": _apex1}
 
 
@@ -533,8 +577,8 @@ def _softmax_factor(job: Job, method: Method) -> None:
     # (0.1 * mscale_all_dim * ln factor + 1)^2
     method.softmax_factor = yarn.yarn_attention_factor(method.factor, scale) ** 2
     job.remarks.note("softmax-factor", "mscale_all_dim multiplies the softmax scale by"
-                     f" {method.softmax_factor:.6f}, so it sharpens the whole score; cos and"
-                     f" sin get {method.scaled.attention_factor:.6g}")
+                     f" {method.softmax_factor:.6f}, so it sharpens the whole score;"
+                     f" cos and sin get {method.scaled.attention_factor:.6g}")
 
 
 def _sections(job: Job) -> None:
@@ -545,9 +589,9 @@ def _sections(job: Job) -> None:
             for entry in listed[:1000]:
                 real_value(key, entry, at_least=0)
             text = ", ".join(number_text(entry) for entry in listed[:4])
-            job.remarks.note("sections", f"{key} [{text}]: the pairs are shared out among time,"
-                             " height and width; for text all of them count tokens, so the"
-                             " frequencies are the plain ones")
+            job.remarks.note("sections", f"{key} [{text}]: the pairs are shared out"
+                             " among time, height and width; for text all of them count"
+                             " tokens, so the frequencies are the plain ones")
 
 
 def stacked(frequencies: Tensor) -> list[float]:

@@ -1,8 +1,8 @@
 """Released models: one typed row each, with where every number comes from.
 
 The table is ``released-models.csv`` beside this file. A cell there may carry a remark
-("(HF default)", "(opt-in)", "in Meta code"); here the value and the remark are apart, and
-what is unknown is None. Nothing is guessed: a rounded "256k" is no number.
+("(HF default)", "(opt-in)", "in Meta code"); here the value and the remark are apart,
+and what is unknown is None. Nothing is guessed: a rounded "256k" is no number.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def published() -> tuple[PublishedModel, ...]:
 
 
 def _typed(row: dict[str, str]) -> PublishedModel:
-    """One line of the table, each cell split into a value, a remark and labelled numbers."""
+    """One line of the table: each cell's value, remark and labelled numbers."""
     columns = [item.name for item in fields(PublishedModel)][:-3]
     typed, remarks, labelled = {}, {}, {}
     for column in columns:
@@ -133,10 +133,12 @@ def _word(column: str, text: str) -> tuple[str, str]:
                         ("llama3", "llama3"), ("yarn", "yarn")):
         if text.startswith(start):
             if column == "rope_layout" and "half-split in HF" in text:
-                word = "half"  # two code bases, two layouts: the released HF weights count
+                # two code bases, two layouts: the released HF weights count
+                word = "half"
             rest = text if word == "none" else text.removeprefix(start)
             return word, "" if text == start else _inner(rest)
-    raise ValueError(f"released-models.csv: {column} says {text!r}; teach _word its kind")
+    raise ValueError(f"released-models.csv: {column} says {text!r}; teach _word its"
+                     " kind")
 
 
 def _number(text: str, width: int | None) -> tuple[float | None, str]:
@@ -147,7 +149,8 @@ def _number(text: str, width: int | None) -> tuple[float | None, str]:
             return value(), text
     if found := re.match(r"(\d+)/(\d+)(?: |$)", text):  # 64/192 (decoupled)
         return int(found[1]) / int(found[2]), text
-    for pattern in (r"qk (\d+) =", r"cos/sin x([\d.]+);", r".* = (\d\.\d+)(?: on cos,sin)?$"):
+    for pattern in (r"qk (\d+) =", r"cos/sin x([\d.]+);", r".* = (\d\.\d+)(?: on"
+                    r" cos,sin)?$"):
         if found := re.match(pattern, text):
             return float(found[1]), text
     if found := re.match(r"(\d+(?:\.\d+)?(?:e-?\d+)?)(?: (.*))?$", text):

@@ -59,12 +59,13 @@ def read_config(source) -> ConfigFile:
     values = _parsed(text, remarks)
     if not isinstance(values, dict):
         raise ConfigError("file-not-an-object",
-                          f"a config is a JSON object {{...}}; this file holds {shown(values)}")
+                          f"a config is a JSON object {{...}}; this file holds"
+                          f" {shown(values)}")
     return ConfigFile(values, name, remarks)
 
 
 def _own_copy(value, depth: int = 0):
-    """A copy in which numbers that no float holds are marked, as a file's reader does."""
+    """A copy with a mark on numbers that no float holds, as a file's reader does."""
     if depth > 50:
         raise ConfigError("file-nesting", "the dictionary is nested more than 50 deep")
     if isinstance(value, dict):
@@ -79,7 +80,7 @@ def _own_copy(value, depth: int = 0):
 
 
 def _bytes(name: str) -> bytes:
-    """At most LARGEST_FILE bytes of a regular file; a clear refusal for anything else."""
+    """At most LARGEST_FILE bytes of a regular file; anything else is refused."""
     if name == "-":
         return _limited(sys.stdin.buffer.read(LARGEST_FILE + 1))
     try:
@@ -88,8 +89,11 @@ def _bytes(name: str) -> bytes:
             path = path / "config.json"
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
-            kind = "a directory without config.json" if stat.S_ISDIR(mode) else "no regular file"
-            raise ConfigError("file-kind", f"{shown(name)} is {kind}: give a config.json")
+            kind = "no regular file"
+            if stat.S_ISDIR(mode):
+                kind = "a directory without config.json"
+            raise ConfigError("file-kind", f"{shown(name)} is {kind}: give a"
+                              " config.json")
         with path.open("rb") as file:
             return _limited(file.read(LARGEST_FILE + 1))
     except FileNotFoundError:
@@ -103,27 +107,30 @@ def _bytes(name: str) -> bytes:
 
 def _limited(data: bytes) -> bytes:
     if len(data) > LARGEST_FILE:
-        raise ConfigError("file-too-large", f"more than {LARGEST_FILE // 2**20} MiB: a config"
-                          " file is a few kB; is this a weights file?")
+        raise ConfigError("file-too-large", f"more than {LARGEST_FILE // 2**20} MiB: a"
+                          " config file is a few kB; is this a weights file?")
     return data
 
 
 def _text(data: bytes, remarks: Remarks) -> str:
     """UTF-8 text; a byte order mark is dropped with a warning."""
-    for mark, encoding in ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
-                           (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16")):
+    for mark, encoding in ((codecs.BOM_UTF32_LE, "UTF-32"),
+                           (codecs.BOM_UTF32_BE, "UTF-32"),
+                           (codecs.BOM_UTF16_LE, "UTF-16"),
+                           (codecs.BOM_UTF16_BE, "UTF-16")):
         if data.startswith(mark):
-            raise ConfigError("file-not-text", f"the file is {encoding} text; JSON is UTF-8:"
-                              " save it again as UTF-8")
+            raise ConfigError("file-not-text", f"the file is {encoding} text; JSON is"
+                              " UTF-8: save it again as UTF-8")
     if data.startswith(codecs.BOM_UTF8):
-        remarks.warn("file-byte-order-mark", "the file starts with a byte order mark, which"
-                     " transformers refuses; save it as UTF-8 without one")
+        remarks.warn("file-byte-order-mark", "the file starts with a byte order mark,"
+                     " which transformers refuses; save it as UTF-8 without one")
         data = data[len(codecs.BOM_UTF8):]
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigError("file-not-text", f"byte {error.start} (0x{data[error.start]:02x}) is"
-                          " no UTF-8: the file is another encoding, or no text") from None
+        raise ConfigError("file-not-text", f"byte {error.start}"
+                          f" (0x{data[error.start]:02x}) is no UTF-8: the file is"
+                          " another encoding, or no text") from None
     if not text.strip():
         raise ConfigError("file-empty", "the file is empty")
     return text
@@ -137,13 +144,14 @@ def _parsed(text: str, remarks: Remarks):
                             parse_constant=Unreadable,
                             object_pairs_hook=lambda pairs: _object(pairs, repeated))
     except RecursionError:
-        raise ConfigError("file-nesting", "the brackets are nested too deep for a config"
+        raise ConfigError("file-nesting", "the brackets are nested too deep for a"
+                          " config"
                           ) from None
     except json.JSONDecodeError as error:
         raise _not_json(text, error) from None
     for key in sorted(repeated)[:5]:
-        remarks.warn("file-repeated-key", f"the key {shown(key)} stands twice in one object;"
-                     " the last value counts")
+        remarks.warn("file-repeated-key", f"the key {shown(key)} stands twice in one"
+                     " object; the last value counts")
     return values
 
 
@@ -171,12 +179,14 @@ def _not_json(text: str, error: json.JSONDecodeError) -> ConfigError:
     start = text.lstrip()[:200]
     where = f"line {error.lineno}, column {error.colno}"
     if start.startswith("<"):
-        return ConfigError("file-html", f"this is a web page, not JSON ({where}): often a"
-                           " sign-in or a 404 page saved under this name; download it again")
+        return ConfigError("file-html", f"this is a web page, not JSON ({where}): often"
+                           " a sign-in or a 404 page saved under this name; download it"
+                           " again")
     if re.match(r"\{\s*'", start):
-        return ConfigError("file-python", f"single quotes at {where}: this looks like a Python"
-                           " dictionary printed with str(); write it with json.dump")
+        return ConfigError("file-python", f"single quotes at {where}: this looks like a"
+                           " Python dictionary printed with str(); write it with"
+                           " json.dump")
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-        return ConfigError("file-json", f"the file stops in the middle, at {where}: a download"
-                           " that was cut off?")
+        return ConfigError("file-json", f"the file stops in the middle, at {where}: a"
+                           " download that was cut off?")
     return ConfigError("file-json", f"no JSON: {error.msg} at {where}")

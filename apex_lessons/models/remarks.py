@@ -99,7 +99,7 @@ RULES = {
 
 
 class ConfigError(ValueError):
-    """A config that cannot be explained: ``rule`` names why, the text says what to do."""
+    """A config that cannot be explained: ``rule`` names why, the text what to do."""
 
     def __init__(self, rule: str, text: str):
         super().__init__(text)
@@ -108,7 +108,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Remark:
-    """One thing worth saying: ``level`` is "note" or "warning", ``rule`` a name of RULES."""
+    """One thing worth saying: ``level`` "note" or "warning", ``rule`` from RULES."""
 
     level: str
     rule: str

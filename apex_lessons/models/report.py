@@ -1,8 +1,8 @@
 """What a config says, in words and numbers: ``explain(config) -> Report``.
 
 A report is made once from ``rope_from_config``'s result. ``data()`` has every number at
-full precision under stable names, ``text()`` has the words, ``lines()`` the words with a
-style for each line, for a terminal.
+full precision under stable names, ``text()`` has the words, ``lines()`` the words with
+a style for each line, for a terminal.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ MARKS = ".:#"  # one for each regime
 def explain(config, length: int | None = None) -> Report:
     """What a model's config says about rotary positions, as a report.
 
-    ``config``: a dictionary, a path, or the name of a released model. ``length``: tokens
-    of the text at hand. A notebook cell that ends with ``explain(...)`` shows the report.
-    Raises ConfigError, a ValueError, where there is nothing to explain.
+    ``config``: a dictionary, a path, or the name of a released model. ``length``:
+    tokens of the text at hand. A notebook cell that ends with ``explain(...)`` shows
+    the report. Raises ConfigError, a ValueError, where there is nothing to explain.
 
     >>> report = explain({"model_type": "gpt2", "n_embd": 768})
     >>> report.data()["rotary"], report.data()["positions"]
@@ -47,7 +47,8 @@ def explain(config, length: int | None = None) -> Report:
 
 def _is_name(text: str) -> bool:
     """Whether a string is a released model's name rather than a path."""
-    if text == "-" or text.endswith(".json") or "/" in text or "\\" in text or len(text) > 200:
+    if (text == "-" or text.endswith(".json") or "/" in text or "\\" in text
+            or len(text) > 200):
         return False
     try:
         return not Path(text).exists()
@@ -71,18 +72,18 @@ class Report:
     def data(self) -> dict[str, Any]:
         """Everything as plain dictionaries, lists and numbers, for JSON.
 
-        ``schema``, ``source``, ``model_type``, ``family``, ``family_source``, ``rotary``,
-        ``positions``, ``why``, ``layers``, ``layers_without_rotary`` (0-based),
-        ``query_factor``, ``warnings`` and ``notes`` (each {rule, text}). With rotary
-        positions also ``top_level_is`` (the set whose numbers stand at the top),
-        ``per_layer_type`` and, of the set: ``layout``, ``rope_type``, ``head_dim``,
-        ``rotary_dims``, ``query_key_dims``, ``pairs``, ``base``, ``factor``,
-        ``original_length`` and ``longest_length`` (tokens), ``parameters``, ``defaults``,
-        ``inv_freq`` and ``plain_inv_freq`` (radians per token, one a pair),
-        ``wavelengths`` and ``plain_wavelengths`` (tokens per turn, null where a pair
-        stands), ``regimes``, ``counts``, ``longer_than_original`` and
-        ``longer_than_original_after_scaling`` (pairs that never turn within the original
-        length), ``attention_factor`` (on cos and sin), ``softmax_factor``,
+        ``schema``, ``source``, ``model_type``, ``family``, ``family_source``,
+        ``rotary``, ``positions``, ``why``, ``layers``, ``layers_without_rotary``
+        (0-based), ``query_factor``, ``warnings`` and ``notes`` (each {rule, text}).
+        With rotary positions also ``top_level_is`` (the set whose numbers stand at the
+        top), ``per_layer_type`` and, of the set: ``layout``, ``rope_type``,
+        ``head_dim``, ``rotary_dims``, ``query_key_dims``, ``pairs``, ``base``,
+        ``factor``, ``original_length`` and ``longest_length`` (tokens), ``parameters``,
+        ``defaults``, ``inv_freq`` and ``plain_inv_freq`` (radians per token, one a
+        pair), ``wavelengths`` and ``plain_wavelengths`` (tokens per turn, null where a
+        pair stands), ``regimes``, ``counts``, ``longer_than_original`` and
+        ``longer_than_original_after_scaling`` (pairs that never turn within the
+        original length), ``attention_factor`` (on cos and sin), ``softmax_factor``,
         ``score_factor``, ``score_factor_covers``; LongRoPE adds ``inv_freq_long`` and
         ``counts_long``. ``length`` is the length that was asked for.
         """
@@ -121,7 +122,9 @@ class Report:
         yield from self._lines_family()
         for label, value in found.items():
             if len(found) > 1:
-                layers = f": layers {numbers_text(value.layers)}" if value.layers else ""
+                layers = ""
+                if value.layers:
+                    layers = f": layers {numbers_text(value.layers)}"
                 yield "plain", ""
                 yield "head", f"{clean(label)}{layers}"
             yield from set_lines(value, self.length)
@@ -131,13 +134,15 @@ class Report:
                 yield "plain", ""
                 yield "head", title
                 for text in texts:
-                    yield from ((level, line) for line in wrapped(clean(text, 2000), "- "))
+                    yield from ((level, line)
+                                for line in wrapped(clean(text, 2000), "- "))
 
     def _lines_family(self) -> Iterator[tuple[str, str]]:
         found, family = self.settings, self.settings.family
         kind = clean(found.model_type or "not stated")
         if family is None:
-            yield "plain", f"  family      {kind}: not in the table, explained by its keys"
+            yield "plain", (f"  family      {kind}: not in the table, explained by its"
+                            " keys")
         else:
             yield "plain", f"  family      {family.model_type}   ({family.source})"
         if not found:
@@ -147,10 +152,12 @@ class Report:
             return
         still, count = found.layers_without_rotary or (), found.layer_count
         if still:
-            turning = "" if count is None else f"{count - len(still)} of {count} layers; "
-            yield "plain", f"  positions   rotary in {turning}not in {numbers_text(still)}"
+            turning = f"{count - len(still)} of {count} layers; " if count else ""
+            yield "plain", ("  positions   rotary in"
+                            f" {turning}not in {numbers_text(still)}")
         else:
-            yield "plain", f"  positions   rotary{'' if count is None else f', all {count} layers'}"
+            everywhere = "" if count is None else f", all {count} layers"
+            yield "plain", f"  positions   rotary{everywhere}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return {"text/plain": self.text().rstrip("\n")}
@@ -169,7 +176,8 @@ def set_data(value: RopeSettings) -> dict[str, Any]:
         "rotary_dims": value.rotary_dim, "query_key_dims": value.query_key_dims,
         "pairs": len(scaled), "base": value.base, "factor": value.factor,
         "original_length": value.trained_length, "longest_length": value.longest_length,
-        "parameters": _jsonable(value.parameters), "defaults": _jsonable(value.defaults),
+        "parameters": _jsonable(value.parameters),
+        "defaults": _jsonable(value.defaults),
         "inv_freq": stacked(scaled), "plain_inv_freq": stacked(plain),
         "wavelengths": _waves(scaled), "plain_wavelengths": _waves(plain),
         "regimes": [REGIMES[regime] for regime in regimes], "counts": counts(regimes),
@@ -179,13 +187,16 @@ def set_data(value: RopeSettings) -> dict[str, Any]:
         "softmax_factor": value.softmax_factor, "score_factor": value.score_factor,
         "score_factor_covers": _covers(value, whole),
         "layers_of_this_type": None if value.layers is None else list(value.layers)}
-    if value.long is not None:
-        long = value.long.inv_freq
-        data |= {"inv_freq_long": stacked(long),
-                 "counts_long": counts(yarn.regimes(plain, long, value.factor).tolist()),
-                 "longer_than_original_after_scaling_long":
-                     longer_than(long, value.trained_length)}
-    return data
+    return data if value.long is None else data | _long_data(value)
+
+
+def _long_data(value: RopeSettings) -> dict[str, Any]:
+    """LongRoPE's second list, in use beyond the trained length."""
+    long = value.long.inv_freq
+    regimes = yarn.regimes(value.plain, long, value.factor).tolist()
+    return {"inv_freq_long": stacked(long), "counts_long": counts(regimes),
+            "longer_than_original_after_scaling_long":
+                longer_than(long, value.trained_length)}
 
 
 def _covers(value: RopeSettings, partial: bool) -> str:
@@ -207,7 +218,7 @@ def counts(regimes: list[int]) -> dict[str, int]:
 
 
 def longer_than(inv_freq: torch.Tensor, length: int | None) -> int | None:
-    """Pairs whose wavelength is longer than ``length`` tokens: they never complete a turn.
+    """Pairs whose wavelength is longer than ``length`` tokens: no turn is complete.
 
     >>> longer_than(rope.inverse_frequencies(128), 4096)
     18
@@ -228,9 +239,10 @@ def _jsonable(value):
     return value
 
 
-# --- words ------------------------------------------------------------------------------
+# --- words ----------------------------------------------------------------------------
 
-def set_lines(value: RopeSettings, length: int | None = None) -> Iterator[tuple[str, str]]:
+def set_lines(value: RopeSettings,
+              length: int | None = None) -> Iterator[tuple[str, str]]:
     """(style, line) of one set of frequencies."""
     for name, text in facts(value):
         for number, line in enumerate(wrapped(text, "", width=72)):
@@ -242,29 +254,38 @@ def set_lines(value: RopeSettings, length: int | None = None) -> Iterator[tuple[
         yield from (("plain", line) for line in wrapped(text, "  "))
 
 
+def _width(value: RopeSettings) -> str:
+    """The width of a head and how much of it turns."""
+    if value.query_key_dims:
+        return (f"{value.rotary_dim} of {value.query_key_dims} query and key dimensions"
+                " turn")
+    part = f", the first {value.rotary_dim} turn"
+    return f"{value.head_dim} dimensions" + part * (value.rotary_dim < value.head_dim)
+
+
 def facts(value: RopeSettings) -> Iterator[tuple[str, str]]:
     """Name and value of each setting; what the file does not state is marked."""
     half = value.rotary_dim // 2
     pair = (f"i and i + {half}" if value.layout == "half" else "2i and 2i + 1")
     assumed = " (assumed)" if "layout" in value.defaults else ""
-    yield "pairs", f"{half}, layout {value.layout}{assumed}: dimensions {pair} turn together"
-    width = f"{value.head_dim} dimensions"
-    if value.query_key_dims:
-        width = f"{value.rotary_dim} of {value.query_key_dims} query and key dimensions turn"
-    elif value.rotary_dim < value.head_dim:
-        width += f", the first {value.rotary_dim} turn"
-    yield "head", width + _mark(value, "head_dim", "qk_rope_head_dim",
-                                "partial_rotary_factor", "rotary_dim", "rotary_pct")
+    yield "pairs", (f"{half}, layout {value.layout}{assumed}: dimensions {pair} turn"
+                    " together")
+    yield "head", _width(value) + _mark(value, "head_dim", "qk_rope_head_dim",
+                                        "partial_rotary_factor", "rotary_dim",
+                                        "rotary_pct")
     yield "base", number_text(value.base) + _mark(value, "rope_theta", "base",
                                                   "rotary_emb_base")
-    trained = "not stated" if value.trained_length is None else f"{value.trained_length} tokens"
+    known = value.trained_length is not None
+    trained = f"{value.trained_length} tokens" if known else "not stated"
     if value.longest_length not in (None, value.trained_length):
         trained += f"; the file's max_position_embeddings is {value.longest_length}"
     yield "trained on", trained + _mark(value, "max_position_embeddings",
                                         "original_max_position_embeddings")
     yield "method", METHOD_WORDS.get(value.method, value.method)
     for name, number in value.parameters.items():
-        shown_number = str(number).lower() if isinstance(number, bool) else number_text(number)
+        shown_number = number_text(number)
+        if isinstance(number, bool):
+            shown_number = str(number).lower()
         yield "", f"{name} {shown_number}{_mark(value, name)}"
 
 
@@ -276,10 +297,12 @@ METHOD_WORDS = {
     "default": "default: plain rotary positions, no scaling",
     "linear": "linear: position interpolation, every frequency divided by the factor",
     "dynamic": "dynamic: NTK-aware, a larger base for longer texts",
-    "yarn": "yarn: fast pairs kept, slow pairs divided, a ramp between, and a temperature",
+    "yarn": "yarn: fast pairs kept, slow pairs divided, a ramp between, and a"
+            " temperature",
     "longrope": "longrope: a divisor for each pair, shipped with the model",
     "llama3": "llama3: by parts, between two numbers of turns; no temperature",
-    "proportional": "proportional: only the first pairs turn, exponents of the whole head",
+    "proportional": "proportional: only the first pairs turn, exponents of the whole"
+    " head",
     "ntk": "ntk: a larger base at every length",
     "apex1": "apex1: the rule printed in the reference, by wavelengths in tokens"}
 
@@ -291,28 +314,29 @@ def _table_lines(value: RopeSettings) -> Iterator[tuple[str, str]]:
         return
     scaled, plain = value.scaled.inv_freq, value.plain
     regimes = yarn.regimes(plain, scaled, value.factor).tolist()
-    yield "head", (f"  {'pair':>5s}  {'frequency':>12s}  {'wavelength':>12s}  {'scaled':>12s}"
-                   f"  {'wavelength':>12s}")
-    yield "plain", (f"  {'':5s}  {'rad/token':>12s}  {'tokens/turn':>12s}  {'rad/token':>12s}"
-                    f"  {'tokens/turn':>12s}")
+    yield "head", (f"  {'pair':>5s}  {'frequency':>12s}  {'wavelength':>12s} "
+                   f" {'scaled':>12s}  {'wavelength':>12s}")
+    yield "plain", (f"  {'':5s}  {'rad/token':>12s}  {'tokens/turn':>12s} "
+                    f" {'rad/token':>12s}  {'tokens/turn':>12s}")
     for pair in sample_pairs(len(plain)):
         waves = [rope.wavelengths(source)[pair].item() for source in (plain, scaled)]
         yield "plain", (f"  {pair:5d}  {plain[pair].item():12.6g}  {waves[0]:12.6g}"
-                        f"  {scaled[pair].item():12.6g}  {waves[1]:12.6g}  {REGIMES[regimes[pair]]}")
+                        f"  {scaled[pair].item():12.6g}  {waves[1]:12.6g} "
+                        f" {REGIMES[regimes[pair]]}")
     yield "plain", ""
     yield from _strip_lines(regimes, value.factor)
 
 
 def _plain_table(value: RopeSettings) -> Iterator[tuple[str, str]]:
-    """A few pairs of a model that scales nothing, with their turns in the trained length."""
+    """A few pairs of a model that scales nothing, with their turns in its length."""
     length, waves = value.trained_length, rope.wavelengths(value.plain).tolist()
     turns = "" if length is None else f"  {f'turns in {length}':>20s}"
     yield "head", f"  {'pair':>5s}  {'frequency':>12s}  {'wavelength':>12s}{turns}"
     yield "plain", f"  {'':5s}  {'rad/token':>12s}  {'tokens/turn':>12s}"
     for pair in sample_pairs(len(waves)):
         turned = "" if length is None else f"  {length / waves[pair]:20.6g}"
-        yield "plain", (f"  {pair:5d}  {value.plain[pair].item():12.6g}  {waves[pair]:12.6g}"
-                        f"{turned}")
+        yield "plain", (f"  {pair:5d}  {value.plain[pair].item():12.6g} "
+                        f" {waves[pair]:12.6g}{turned}")
 
 
 def _strip_lines(regimes: list[int], factor: float) -> Iterator[tuple[str, str]]:
@@ -322,8 +346,8 @@ def _strip_lines(regimes: list[int], factor: float) -> Iterator[tuple[str, str]]
         yield "strip", f"  {start:5d}  {strip[start:start + 64]}"
     count = counts(regimes)
     yield "plain", (f"         {MARKS[0]} {count['unchanged']} unchanged   {MARKS[1]}"
-                    f" {count['blended']} blended   {MARKS[2]} {count['interpolated']} divided"
-                    f" by {number_text(factor)}")
+                    f" {count['blended']} blended   {MARKS[2]} {count['interpolated']}"
+                    f" divided by {number_text(factor)}")
 
 
 def sample_pairs(pairs: int) -> list[int]:
@@ -341,14 +365,15 @@ def sentences(value: RopeSettings, length: int | None = None) -> Iterator[str]:
     if original is not None:
         before = longer_than(value.plain, original)
         after = longer_than(value.scaled.inv_freq, original)
-        text = f"{before} of {len(value.plain)} pairs never complete a turn within {original} tokens"
+        text = (f"{before} of {len(value.plain)} pairs never complete a turn within"
+                f" {original} tokens")
         yield text + ("." if after == before else f"; {after} after scaling.")
     yield _scores(value)
     yield _short_texts(value)
     if length is not None:
         yield (f"All numbers are for a text of {length} tokens." if value.method in
-               ("dynamic", "longrope") else f"A text of {length} tokens uses the same numbers:"
-               " this method does not look at the length.")
+               ("dynamic", "longrope") else f"A text of {length} tokens uses the same"
+               " numbers: this method does not look at the length.")
 
 
 def _scores(value: RopeSettings) -> str:
@@ -357,13 +382,13 @@ def _scores(value: RopeSettings) -> str:
     if factor == 1 and softmax == 1:
         return "Attention factor 1: scores keep their size."
     if factor == 1:
-        return (f"Attention factor 1 on cos and sin; the softmax scale gets {softmax:.6g}, so the"
-                " whole score does.")
-    text = (f"Attention factor {factor:.6g} on cos and sin: queries and keys both carry it, so"
-            f" their scores get its square, {factor ** 2:.6g}.")
+        return ("Attention factor 1 on cos and sin; the softmax scale gets"
+                f" {softmax:.6g}, so the whole score does.")
+    text = (f"Attention factor {factor:.6g} on cos and sin: queries and keys both carry"
+            f" it, so their scores get its square, {factor ** 2:.6g}.")
     if softmax != 1:
-        text += (f" The softmax scale gets {softmax:.6g} on top, so the whole score gets"
-                 f" {value.score_factor:.6g}.")
+        text += (f" The softmax scale gets {softmax:.6g} on top, so the whole score"
+                 f" gets {value.score_factor:.6g}.")
     elif value.rotary_dim < value.head_dim:
         text += " Only the part that turns gets it."
     return text
@@ -374,13 +399,13 @@ def _short_texts(value: RopeSettings) -> str:
     if value.method == "dynamic" and "alpha" not in value.parameters:
         return f"Short texts: nothing changes up to {value.trained_length} tokens."
     if value.method == "longrope":
-        return (f"Short texts: up to {value.trained_length} tokens the short list counts; the"
-                " attention factor is the same at every length.")
+        return (f"Short texts: up to {value.trained_length} tokens the short list"
+                " counts; the attention factor is the same at every length.")
     changed = int((value.scaled.inv_freq != value.plain).sum())
     if not changed and value.scaled.attention_factor == 1 and value.softmax_factor == 1:
         return "Short texts: nothing is scaled at any length."
-    text = (f"Short texts: the scaling is always on. {changed} of {len(value.plain)} pairs turn"
-            " slower in a text of ten tokens as well")
+    text = (f"Short texts: the scaling is always on. {changed} of {len(value.plain)}"
+            " pairs turn slower in a text of ten tokens as well")
     if value.score_factor != 1:
         text += ", and scores are sharpened there too"
     return text + "."

@@ -1,4 +1,4 @@
-"""One value of a config at a time: the right type, in range, or a sentence that says why."""
+"""One value of a config at a time: right type and range, or a sentence with why."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LONGEST_TEXT = 2**31  # tokens; longer is possible, and suspicious
 class Settings:
     """The model's own part of a config, read key by key and never changed.
 
-    ``path`` is where it stands in the file ("text_config"), ``names`` the family's other
-    names of the usual keys, tried first.
+    ``path`` is where it stands in the file ("text_config"), ``names`` the family's
+    other names of the usual keys, tried first.
     """
 
     def __init__(self, values: Mapping[str, Any], remarks: Remarks, path: str = "",
@@ -43,28 +43,33 @@ class Settings:
         """The whole number under ``key``; ConfigError names the key and the value."""
         number = self.real(key, hint=hint)
         if not float(number).is_integer():
-            raise _error("value-type", key, self.values[key], "must be a whole number", hint)
+            raise _error("value-type", key, self.values[key], "must be a whole"
+                         " number", hint)
         if isinstance(self.values[key], float):
-            self.remarks.warn("value-written-as-float", f"{key} is written {number}, with a"
-                              " fraction of zero: transformers refuses that; write"
-                              f" {int(number)}")
+            self.remarks.warn("value-written-as-float", f"{key} is written {number},"
+                              " with a fraction of zero: transformers refuses that;"
+                              f" write {int(number)}")
         if number < at_least:
-            raise _error("value-range", key, number, f"must be at least {at_least}", hint)
+            raise _error("value-range", key, number, "must be at least"
+                         f" {at_least}", hint)
         if at_most is not None and number > at_most:
             raise _error("value-range", key, number, f"must be at most {at_most}", hint)
         return int(number)
 
-    def real(self, key: str, *, above: float | None = None, at_most: float | None = None,
+    def real(self, key: str, *, above: float | None = None,
+             at_most: float | None = None,
              hint: str = "") -> float:
         """The finite number under ``key``; ConfigError names the key and the value."""
-        return real_value(key, self.values.get(key), above=above, at_most=at_most, hint=hint)
+        return real_value(key, self.values.get(key), above=above, at_most=at_most,
+                          hint=hint)
 
     def flag(self, key: str) -> bool:
-        """The true or false under ``key``; ConfigError for a string "false" and the like."""
+        """The true or false under ``key``; ConfigError for a string "false"."""
         return flag_value(key, self.values.get(key))
 
 
-def real_value(key: str, value, *, above: float | None = None, at_most: float | None = None,
+def real_value(key: str, value, *, above: float | None = None,
+               at_most: float | None = None,
                at_least: float | None = None, hint: str = "") -> float:
     """``value`` if it is a finite number in range; ConfigError naming key and value."""
     if value is None:
@@ -77,12 +82,15 @@ def real_value(key: str, value, *, above: float | None = None, at_most: float | 
     if isinstance(value, float) and not math.isfinite(value):
         raise _error("value-not-finite", key, value, "must be finite", hint)
     if above is not None and value <= above:
-        raise _error("value-range", key, value, f"must be above {number_text(above)}", hint)
+        raise _error("value-range", key, value, f"must be above {number_text(above)}",
+                     hint)
     if at_least is not None and value < at_least:
-        raise _error("value-range", key, value, f"must be at least {number_text(at_least)}",
+        raise _error("value-range", key, value, "must be at least"
+                     f" {number_text(at_least)}",
                      hint)
     if at_most is not None and value > at_most:
-        raise _error("value-range", key, value, f"must be at most {number_text(at_most)}", hint)
+        raise _error("value-range", key, value, "must be at most"
+                     f" {number_text(at_most)}", hint)
     return value
 
 
@@ -94,7 +102,9 @@ def flag_value(key: str, value) -> bool:
     """
     if isinstance(value, bool):
         return value
-    hint = "a string that is not empty counts as true in Python" if isinstance(value, str) else ""
+    hint = ""
+    if isinstance(value, str):
+        hint = "a string that is not empty counts as true in Python"
     raise _error("value-type", key, value, "must be true or false", hint)
 
 

@@ -45,11 +45,13 @@ def test_explain_as_json_has_full_precision_and_stable_keys(config, capsys):
     status, out, err = run(capsys, "explain", config, "--json")
     data = json.loads(out)
     assert (status, err) == (0, "")
-    assert list(data)[:10] == ["schema", "source", "model_type", "family", "family_source",
+    assert list(data)[:10] == ["schema", "source", "model_type", "family",
+                               "family_source",
                                "rotary", "positions", "why", "length", "layers"]
     assert data["attention_factor"] == 1.138629436111989
     assert data["inv_freq"][-1] == 2.8869549617236455e-05
-    assert len(data["inv_freq"]) == len(data["wavelengths"]) == len(data["regimes"]) == 64
+    for name in ("inv_freq", "wavelengths", "regimes"):
+        assert len(data[name]) == 64
     assert data["defaults"] == {"beta_fast": 32.0, "beta_slow": 1.0, "truncate": True,
                                 "attention_factor": "0.1 ln factor + 1"}
 
@@ -87,7 +89,8 @@ def test_a_figure_that_cannot_be_written_is_refused(config, capsys, tmp_path, ta
 
 
 def test_no_figure_of_a_model_without_rotary_positions(capsys, tmp_path):
-    status, _, err = run(capsys, "explain", "GPT-2", "--figure", str(tmp_path / "x.png"))
+    status, _, err = run(capsys, "explain", "GPT-2", "--figure",
+                         str(tmp_path / "x.png"))
     assert status == 2 and "nothing to draw" in err
 
 
@@ -102,9 +105,11 @@ def test_every_released_name_is_explained_or_refused_with_the_reason(name, capsy
 
 def test_numbers_of_released_names(capsys):
     data = json.loads(run(capsys, "explain", "deepseek-v3", "--json")[1])
-    assert round(data["score_factor"], 6) == 1.873854 and data["layout"] == "interleaved"
+    assert round(data["score_factor"], 6) == 1.873854
+    assert data["layout"] == "interleaved"
     data = json.loads(run(capsys, "explain", "gemma-3-4b", "--json")[1])
-    assert data["base"] == 1e6 and data["per_layer_type"]["sliding_attention"]["base"] == 1e4
+    assert data["base"] == 1e6
+    assert data["per_layer_type"]["sliding_attention"]["base"] == 1e4
     data = json.loads(run(capsys, "explain", "apex-1 medium", "--json")[1])
     assert data["rope_type"] == "apex1" and data["counts"]["interpolated"] == 28
 
@@ -119,7 +124,8 @@ def test_warnings_go_to_stderr_and_exit_status_is_zero(tmp_path, capsys):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**LLAMA, "rope_tetha": 1}), encoding="utf-8")
     status, out, err = run(capsys, "explain", str(path))
-    assert status == 0 and err.startswith("warning: 'rope_tetha'") and "tetha" not in out
+    assert status == 0 and err.startswith("warning: 'rope_tetha'")
+    assert "tetha" not in out
 
 
 def test_compare(config, capsys):
@@ -139,7 +145,8 @@ def test_compare_with_a_model_that_does_not_turn(config, capsys):
 
 @pytest.mark.parametrize("words", [[], ["explain"], ["nonsense"], ["explain", "a", "b"],
                                    ["compare", "a"], ["explain", "--nonsense", "x"],
-                                   ["explain", ""], ["explain", "\x00"], ["explain", "a" * 5000]])
+                                   ["explain", ""], ["explain", "\x00"],
+                                   ["explain", "a" * 5000]])
 def test_wrong_words_give_two_and_no_traceback(words, capsys):
     status, out, err = run(capsys, *words)
     assert status == 2 and err and "Traceback" not in err and len(err) < 3000
@@ -180,12 +187,14 @@ def test_pipe_that_nobody_writes_to(tmp_path, capsys):
 
 @pytest.mark.parametrize("data,word", [
     (b"", "empty"), (b" \n\t ", "empty"), (b"\xff\xfe{\x00}\x00", "UTF-16"),
-    (b"\x00" * 1000, "no JSON"), (b"\x89PNG\r\n\x1a\n", "no UTF-8"), (b"GGUF\x03", "no JSON"),
+    (b"\x00" * 1000, "no JSON"), (b"\x89PNG\r\n\x1a\n", "no UTF-8"),
+    (b"GGUF\x03", "no JSON"),
     (b"[]", "object"), (b"3", "object"), (b"true", "object"), (b"{}", "hidden_size"),
     (b'{"a": 1,}', "line 1"), (b"// hello\n{}", "line 1"), (b'{"a": 1} x', "line 1"),
     (b'{"weight_map": {}}', "index of the weights"), (b'{"peft_type": "LORA"}', "LoRA"),
     (b'{"do_sample": true, "temperature": 1}', "generation_config"),
-    (b"{" * 200_000, "no JSON"), (b"[" * 200_000, "nested"), (b'"' + b"x" * 10**7, "stops"),
+    (b"{" * 200_000, "no JSON"), (b"[" * 200_000, "nested"),
+    (b'"' + b"x" * 10**7, "stops"),
     (b" " * (17 * 2**20), "MiB"), (b'{"a":' * 3000 + b"1" + b"}" * 3000, ""),
     (b"<html>", "web page"), (b"{'model_type': 'llama'}", "Python"),
 ])
@@ -226,7 +235,8 @@ def test_a_reader_that_closes_the_pipe(config):
 def test_module_entry_and_plain_output_in_a_narrow_locale(config):
     done = subprocess.run([sys.executable, "-m", "apex_lessons", "explain", config],
                           capture_output=True, timeout=120,
-                          env={**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"})
+                          env={**os.environ, "PYTHONIOENCODING": "ascii",
+                               "LC_ALL": "C"})
     assert done.returncode == 0 and done.stderr == b""
     assert b"\x1b" not in done.stdout and max(done.stdout) < 127
 
@@ -241,7 +251,7 @@ def test_importing_pulls_in_no_matplotlib():
     assert done.stdout.strip() == "[]"
 
 
-# --- colours ----------------------------------------------------------------------------
+# --- colours --------------------------------------------------------------------------
 
 def test_colours_only_where_asked_for(config, capsys, monkeypatch):
     assert "\x1b" in run(capsys, "explain", config, "--colour", "always")[1]

@@ -12,10 +12,12 @@ LLAMA = {"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 8,
 BLOCKS = {
     "default": None,
     "linear": {"rope_type": "linear", "factor": 4.0},
-    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048},
+    "yarn": {"rope_type": "yarn", "factor": 4.0,
+             "original_max_position_embeddings": 2048},
     "llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                "high_freq_factor": 4.0, "original_max_position_embeddings": 2048},
-    "proportional": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "factor": 2.0}}
+    "proportional": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
+                     "factor": 2.0}}
 
 
 def settings(method):
@@ -36,7 +38,8 @@ def test_the_lines_are_the_wavelengths(method):
     found = settings(method)
     axis = figures.regime_bands(found, title="a config").axes[0]
     lines = {line.get_label(): line for line in axis.get_lines()}
-    turning = [(i, 2 * math.pi / f) for i, f in enumerate(found.scaled.inv_freq.tolist()) if f]
+    turning = [(i, 2 * math.pi / f)
+               for i, f in enumerate(found.scaled.inv_freq.tolist()) if f]
     drawn = lines[method if method != "default" else "plain"]
     assert drawn.get_xdata().tolist() == [pair for pair, _ in turning]
     assert drawn.get_ydata().tolist() == pytest.approx([wave for _, wave in turning])
@@ -47,8 +50,9 @@ def test_the_lines_are_the_wavelengths(method):
 def test_the_sentence_says_what_the_report_counts():
     counts = explain({**LLAMA, "rope_scaling": BLOCKS["yarn"]}).data()["counts"]
     words = figures.describe_regime_bands(settings("yarn"))
-    assert words.startswith(f"64 pairs: {counts['unchanged']} unchanged, {counts['blended']}"
-                            f" blended, {counts['interpolated']} divided by 4\n")
+    assert words.startswith(f"64 pairs: {counts['unchanged']} unchanged,"
+                            f" {counts['blended']} blended, {counts['interpolated']}"
+                            " divided by 4\n")
     assert sum(counts.values()) == 64 and min(counts.values()) > 0
     axis = figures.regime_bands(settings("yarn")).axes[0]
     assert [text.get_text() for text in axis.texts] == list(figures.REGIMES)

@@ -22,7 +22,8 @@ LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32,
 MADE = {
     "nested 100000 deep": b'{"x": ' + b"[" * 100000 + b"]" * 100000 + b"}",
     "5 MB of one string in rope_type": json.dumps(
-        {**LLAMA, "rope_scaling": {"rope_type": "x" * 5_000_000, "factor": 2.0}}).encode(),
+        {**LLAMA,
+         "rope_scaling": {"rope_type": "x" * 5_000_000, "factor": 2.0}}).encode(),
     "million-number longrope list": json.dumps(
         {**LLAMA, "rope_scaling": {
             "rope_type": "longrope", "original_max_position_embeddings": 4096,

@@ -1,4 +1,4 @@
-"""The installed transformers as an oracle: a family's own rotary module and rotation."""
+"""The installed transformers as an oracle: a family's rotary module and rotation."""
 
 import importlib
 import inspect
@@ -44,7 +44,7 @@ def modeling(model_type):
 
 @cache
 def rotary_class(model_type):
-    """The family's RotaryEmbedding class, by the name of its config class; None if none."""
+    """The family's RotaryEmbedding class, by the name of its config class, or None."""
     module = modeling(model_type)
     found = {name: item for name, item in inspect.getmembers(module, inspect.isclass)
              if name.endswith("RotaryEmbedding") and item.__module__ == module.__name__

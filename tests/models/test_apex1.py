@@ -8,7 +8,8 @@ import pytest
 from apex_lessons.models import apex1_config
 from apex_lessons.models.apex1 import NOTATION, SIZES
 
-# configs/apex1_*.yaml at 97b5855: d, d_h, d_r, d_ff, d_kv, d_q, H_q, H_kv, L, V, E, K, W
+# configs/apex1_*.yaml at 97b5855:
+# d, d_h, d_r, d_ff, d_kv, d_q, H_q, H_kv, L, V, E, K, W
 PRINTED = {
     "tiny": (64, 16, 8, 128, 16, 24, 4, 2, 6, 1000, 4, 2, 64),
     "small": (512, 64, 32, 1376, 64, 96, 8, 2, 12, 151643, 8, 2, 512),
@@ -32,7 +33,8 @@ def test_every_printed_setting(size):
     ("medium", 5e5, 4.0, 65536, 16, 4096), ("large", 1e6, 8.0, 131072, 4, 8192)])
 def test_rotary_and_training_settings(size, base, factor, rows, batch, length):
     config = apex1_config(size)
-    assert (config.rope_base, config.rope_factor, config.max_seq_len) == (base, factor, rows)
+    assert (config.rope_base, config.rope_factor,
+            config.max_seq_len) == (base, factor, rows)
     assert (config.training.batch_size, config.training.seq_len) == (batch, length)
 
 

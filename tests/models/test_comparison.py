@@ -1,4 +1,4 @@
-"""compare: pair by pair against closed forms, and the sentences that follow from them."""
+"""compare: pair by pair against closed forms, and the sentences that follow."""
 
 import math
 
@@ -15,7 +15,8 @@ GEMMA = {"model_type": "gemma3_text", "hidden_size": 256, "num_attention_heads":
 
 def test_a_config_agrees_with_itself():
     data = compare(LLAMA, LLAMA).data()
-    assert all(row["ratio"] == 1 and row["half_turn_apart"] is None for row in data["pairs"])
+    assert all(row["ratio"] == 1 and row["half_turn_apart"] is None
+               for row in data["pairs"])
     assert data["first_apart"] is None and data["only_a"] == data["only_b"] == 0
     assert all(item["a"] == item["b"] for item in data["settings"].values())
     assert "All common pairs have the same frequencies." in compare(LLAMA, LLAMA).text()
@@ -31,7 +32,8 @@ def test_every_pair_against_its_closed_form():
         assert row["ratio"] == pytest.approx(4, rel=1e-14)
         assert row["b_wavelength"] == pytest.approx(2 * math.pi * 4 / plain, rel=1e-14)
         # the angles differ by m * (3/4) plain; half a turn is pi
-        assert row["half_turn_apart"] == pytest.approx(math.pi / (0.75 * plain), rel=1e-14)
+        assert row["half_turn_apart"] == pytest.approx(math.pi / (0.75 * plain),
+                                                       rel=1e-14)
     assert data["first_apart"]["pair"] == 0
     assert data["settings"]["factor"] == {"a": 1.0, "b": 4.0}
 
@@ -51,7 +53,8 @@ def test_heads_of_other_widths_share_the_first_pairs():
     wide = {**LLAMA, "head_dim": 128}
     data = compare(LLAMA, wide).data()
     assert (data["only_a"], data["only_b"], len(data["pairs"])) == (0, 32, 32)
-    assert "only the first 32 can be compared" in " ".join(compare(LLAMA, wide).text().split())
+    words = " ".join(compare(LLAMA, wide).text().split())
+    assert "only the first 32 can be compared" in words
 
 
 def test_layouts_that_differ_are_said():
@@ -93,4 +96,5 @@ def test_nothing_to_compare():
 
 def test_a_notebook_shows_the_text():
     comparison = compare(LLAMA, LINEAR)
-    assert comparison._repr_mimebundle_() == {"text/plain": comparison.text().rstrip("\n")}
+    bundle = comparison._repr_mimebundle_()
+    assert bundle == {"text/plain": comparison.text().rstrip("\n")}

@@ -1,6 +1,6 @@
-"""Every family of the table against the installed transformers: frequencies, layers, layout.
+"""Every family against the installed transformers: frequencies, layers, layout.
 
-The oracle is the family's own config class and rotary module, built from a small config.
+The oracle is the family's own config class and rotary module, from a small config.
 """
 
 import os
@@ -19,7 +19,7 @@ from tests.models import library  # noqa: E402
 transformers_logging.set_verbosity(50)
 # transformers itself cannot build the rotary module of these from their class defaults.
 NO_DEFAULT = {"cohere_compass_text": "rope_parameters is empty by default",
-              "dots3_note_text": "head sizes differ by layer and cannot be read globally",
+              "dots3_note_text": "head sizes differ by layer",
               "fuyu": "its config wraps another one",
               "glm4_moe": "4096 / 96 is no whole head", "glm4v_moe_text": "4096 / 96",
               "qwen3_omni_moe_text": "2048 / 28 is no whole head"}
@@ -35,7 +35,8 @@ SCALINGS = {
     "dynamic": {"rope_type": "dynamic", "factor": 2.0},
     "llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                "high_freq_factor": 4.0, "original_max_position_embeddings": 1024},
-    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1024,
+    "yarn": {"rope_type": "yarn", "factor": 4.0,
+             "original_max_position_embeddings": 1024,
              "beta_fast": 32, "beta_slow": 1},
     "yarn unrounded": {"rope_type": "yarn", "factor": 4.0, "truncate": False,
                        "original_max_position_embeddings": 1024, "mscale": 0.8,
@@ -51,7 +52,7 @@ def quiet():
 
 
 def same(ours, library_sets, label="all"):
-    """Our frequencies are the library's float32 ones to 5e-7, and its factor to 1e-12."""
+    """Our frequencies are the library's float32 ones to 5e-7, its factor to 1e-12."""
     inv_freq, factor = library_sets[label]
     torch.testing.assert_close(ours.scaled.inv_freq, inv_freq, rtol=5e-7, atol=0.0)
     assert ours.scaled.attention_factor == pytest.approx(factor, rel=1e-12)
@@ -63,16 +64,19 @@ def test_the_table_covers_every_text_family_of_transformers_that_turns():
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     from apex_lessons.models.families import composites
     missing = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - known - set(composites())
-    assert missing <= {"gemma4_assistant", "gemma4_unified_assistant", "evolla"}, missing
+    assert missing <= {"gemma4_assistant", "gemma4_unified_assistant",
+                       "evolla"}, missing
 
 
-@pytest.mark.parametrize("model_type", [name for name in ROTARY if name not in NO_DEFAULT])
+@pytest.mark.parametrize("model_type",
+                         [name for name in ROTARY if name not in NO_DEFAULT])
 def test_class_defaults(model_type):
-    """What a family takes where the file says nothing, read back from its saved config."""
+    """What a family takes where the file says nothing, from its saved config."""
     config = library.config_class(model_type)()
     saved = config.to_dict()
     sets = library.frequencies(library.rotary_class(model_type)(config))
-    ours = rope_from_config({"text_config": stated(model_type, saved), "model_type": "x"})
+    ours = rope_from_config({"text_config": stated(model_type, saved),
+                             "model_type": "x"})
     if not ours:  # switched off by default (granitemoehybrid, zamba2)
         assert families()[model_type].needs
         return
@@ -80,13 +84,14 @@ def test_class_defaults(model_type):
         sets = {"all": (sets["all"][0].sort(descending=True).values, sets["all"][1])}
     for label in ours:
         same(ours[label], sets, label)
-    silent = rope_from_config({"text_config": {"model_type": model_type}, "model_type": "x"})
+    silent = rope_from_config({"text_config": {"model_type": model_type},
+                               "model_type": "x"})
     for label in silent:
         same(silent[label], sets, label)
 
 
 def stated(model_type, saved):
-    """A saved config as a file has it; MLA classes save a head_dim that is the rotary part."""
+    """A saved config as a file has it; MLA classes save the rotary part as head_dim."""
     if families()[model_type].latent is not None:
         saved = {key: value for key, value in saved.items() if key != "head_dim"}
     return saved
@@ -129,7 +134,8 @@ def old_spelling(model_type, scaling):
 
 
 @pytest.mark.parametrize("model_type", sorted(
-    name for name in ROTARY if families()[name].layers or families()[name].no_rope_layers))
+    name for name in ROTARY if families()[name].layers
+    or families()[name].no_rope_layers))
 def test_layer_types_by_rule(model_type):
     """Which layer is of which type where the file does not list them."""
     from apex_lessons.models.layers import layer_types
@@ -149,16 +155,17 @@ def test_layer_types_by_rule(model_type):
     assert layer_types(settings, family, count) == list(theirs)
 
 
-LAYOUT = [name for name in ROTARY if hasattr(library.modeling(name), "apply_rotary_pos_emb")
+LAYOUT = [name for name in ROTARY
+          if hasattr(library.modeling(name), "apply_rotary_pos_emb")
           or hasattr(library.modeling(name), "apply_rotary_pos_emb_interleave")]
 
 
 def mixed_dimensions(function, width):
-    """Which input dimension is turned together with dimension 0: unit vectors through it."""
+    """The input dimension that turns together with dimension 0, by unit vectors."""
     units = torch.eye(width).reshape(width, 1, 1, width)  # [batch, heads, seq, dim]
     angles = torch.arange(1.0, width // 2 + 1)
-    cos = torch.cat([angles.cos(), angles.cos()]).reshape(1, 1, width).expand(width, 1, width)
-    sin = torch.cat([angles.sin(), angles.sin()]).reshape(1, 1, width).expand(width, 1, width)
+    cos, sin = (torch.cat([table, table]).expand(width, 1, width)
+                for table in (angles.cos(), angles.sin()))
     turned = function(units, units, cos, sin)[0].reshape(width, width)
     touched = turned.abs() > 1e-6
     partners = [j for j in range(1, width) if bool((touched[0] & touched[j]).any())]
@@ -184,10 +191,12 @@ def other_signature(module, family, function):
     width = 8
     units = torch.eye(width).reshape(width, 1, 1, width)
     angles = torch.arange(1.0, width // 2 + 1)
-    for cos, sin in ((torch.cat([angles, angles]).cos(), torch.cat([angles, angles]).sin()),
+    for cos, sin in ((torch.cat([angles, angles]).cos(),
+                      torch.cat([angles, angles]).sin()),
                      (angles.cos(), angles.sin())):
         tables = [table.reshape(1, 1, -1).expand(width, 1, -1) for table in (cos, sin)]
-        for call in (lambda c, s: function(units, c, s), lambda c, s: function(units, units, c, s)[0]):
+        for call in (lambda c, s: function(units, c, s),
+                     lambda c, s: function(units, units, c, s)[0]):
             try:
                 turned = call(*tables).reshape(width, width)
             except (TypeError, IndexError, RuntimeError):
@@ -224,7 +233,7 @@ def test_families_that_keep_a_table_of_sines(model_type):
                              "n_positions": 50, "rotary_dim": 64})["all"]
     angles = torch.arange(50.0, dtype=torch.float64)[:, None] * ours.scaled.inv_freq
     torch.testing.assert_close(table[:, :32].double(), angles.sin(), rtol=0, atol=4e-6)
-    assert ours.layout == "interleaved" and ours.rotary_dim == 64 and ours.head_dim == 256
+    assert (ours.layout, ours.rotary_dim, ours.head_dim) == ("interleaved", 64, 256)
 
 
 def build(model_type, **settings):
@@ -248,12 +257,14 @@ def test_longrope_short_list(model_type):
                                   if model_type == "phi3" or "original" not in key})
     same(ours, theirs)
     long = rope_from_config({"model_type": model_type, **settings}, length=5000)["all"]
-    torch.testing.assert_close(long.scaled.inv_freq, ours.plain / 4.0, rtol=1e-12, atol=0)
+    torch.testing.assert_close(long.scaled.inv_freq, ours.plain / 4.0, rtol=1e-12,
+                               atol=0)
 
 
 def test_phi_moe_scales_cos_and_sin_by_its_own_numbers():
     pairs = 16
-    block = {"type": "longrope", "short_factor": [1.0] * pairs, "long_factor": [2.0] * pairs,
+    block = {"type": "longrope", "short_factor": [1.0] * pairs,
+             "long_factor": [2.0] * pairs,
              "short_mscale": 1.25, "long_mscale": 1.5,
              "original_max_position_embeddings": 64}
     settings = {"hidden_size": 128, "num_attention_heads": 4, "num_key_value_heads": 4,
@@ -295,8 +306,10 @@ def test_two_bases_of_the_old_gemma3_and_modernbert_files():
 
 @pytest.mark.parametrize("length", [1, 4096, 4097, 60_000])
 def test_dynamic_at_a_length(length):
-    settings = {"hidden_size": 256, "num_attention_heads": 4, "max_position_embeddings": 4096,
-                "rope_theta": 10000.0, "rope_scaling": {"type": "dynamic", "factor": 2.0}}
+    settings = {"hidden_size": 256, "num_attention_heads": 4,
+                "max_position_embeddings": 4096,
+                "rope_theta": 10000.0,
+                "rope_scaling": {"type": "dynamic", "factor": 2.0}}
     config = library.config_class("llama")(**settings)
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
     theirs, _ = ROPE_INIT_FUNCTIONS["dynamic"](config, seq_len=length)

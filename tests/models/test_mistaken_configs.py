@@ -1,4 +1,4 @@
-"""64 mistaken files through the command line: the answer, the words, and no harm done."""
+"""64 mistaken files through the command line: answer, words, and no harm done."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Every cell of the released-model table, typed: numbers, booleans, None, remarks apart."""
+"""Every cell of the released-model table: numbers, booleans, None, remarks apart."""
 
 import csv
 import math
@@ -16,7 +16,8 @@ PLAIN = {"n/a": None, "unknown": None, "true": True, "false": False}
 ODD = {
     "~37k shared BPE": (None, "~37k shared BPE"), "256k": (None, "256k"),
     "1M (README)": (None, "1M (README)"), "50432 (padded)": (50432, "padded"),
-    "unknown (litgpt comment: should be 32768)": (None, "litgpt comment: should be 32768"),
+    "unknown (litgpt comment: should be 32768)": (
+        None, "litgpt comment: should be 32768"),
     "unknown (64 x 4096 = 262144)": (None, "64 x 4096 = 262144"),
     "unknown (not set in this file for 4b; 12b/27b: 131072)":
         (None, "not set in this file for 4b; 12b/27b: 131072"),
@@ -33,13 +34,17 @@ ODD = {
     "true (HF PretrainedConfig default)": (True, "HF PretrainedConfig default"),
     "false (HF default)": (False, "HF default"),
     "true (but 4 untied multi-token heads)": (True, "but 4 untied multi-token heads"),
-    "true (floor/ceil)": (True, "floor/ceil"), "true (HF default)": (True, "HF default"),
+    "true (floor/ceil)": (True, "floor/ceil"),
+    "true (HF default)": (True, "HF default"),
     "not set (HF default true)": (None, "not set (HF default true)"),
-    "not set": (None, "not set"), "computed, never used": (None, "computed, never used"),
+    "not set": (None, "not set"),
+    "computed, never used": (None, "computed, never used"),
     "sqrt(d)=48 (in model dtype)": (48.0, "sqrt(d)=48 (in model dtype)"),
     "1 (then soft-cap 30)": (1.0, "then soft-cap 30"),
-    "1e-5 (NeoX default)": (1e-5, "NeoX default"), "1e-5 (base model)": (1e-5, "base model"),
-    "1e-5 (HF default)": (1e-5, "HF default"), "10000 (NeoX default)": (1e4, "NeoX default"),
+    "1e-5 (NeoX default)": (1e-5, "NeoX default"),
+    "1e-5 (base model)": (1e-5, "base model"),
+    "1e-5 (HF default)": (1e-5, "HF default"),
+    "10000 (NeoX default)": (1e4, "NeoX default"),
     "10000 (HF default)": (1e4, "HF default"),
     "1000000 global / 10000 local": (1e6, "global / 10000 local"),
     "64/192 (decoupled)": (64 / 192, "64/192 (decoupled)"),
@@ -95,7 +100,7 @@ def test_types(model):
         assert type(getattr(model, column)) in (int, type(None))
     for column in REAL:
         value = getattr(model, column)
-        assert type(value) in (float, type(None)) and (value is None or math.isfinite(value))
+        assert value is None or type(value) is float and math.isfinite(value)
     for column in TRUTH:
         assert getattr(model, column) in (True, False, None)
     assert model.source and isinstance(model.source, str)
@@ -104,7 +109,8 @@ def test_types(model):
 def test_every_row_and_column_is_there_once():
     assert len(published()) == len(ROWS) == 33
     assert len({model.model for model in published()}) == 33
-    assert set(WHOLE + REAL + TRUTH + WORDS) == set(ROWS[0]) - {"model", "source", "notes"}
+    columns = set(ROWS[0]) - {"model", "source", "notes"}
+    assert set(WHOLE + REAL + TRUTH + WORDS) == columns
 
 
 def test_several_numbers_in_one_cell_keep_their_labels():
@@ -120,7 +126,8 @@ def test_several_numbers_in_one_cell_keep_their_labels():
 def test_words_of_the_course_for_layout_and_kind():
     rows = {model.model: model for model in published()}
     assert rows["GPT-J-6B"].rope_layout == "interleaved"
-    assert rows["Llama-2-7B"].rope_layout == "interleaved"  # in Meta's code, as the cell says
+    # in Meta's code, as the cell says
+    assert rows["Llama-2-7B"].rope_layout == "interleaved"
     assert rows["Mistral-7B-v0.1"].rope_layout == "half"
     assert rows["APEX-1 Large (for comparison)"].rope_scaling_type == "apex1"
     assert rows["Qwen3-8B"].rope_scaling_type == "none"

@@ -40,7 +40,8 @@ def test_numbers(name):
     if "top_level_is" in expected:
         assert data["top_level_is"] == expected["top_level_is"]
     assert data["layers_without_rotary"] == expected.get("layers_without_rotary", [])
-    for position, factor in expected.get("query_factor_on_layers_without_rotary", {}).items():
+    for position, factor in expected.get("query_factor_on_layers_without_rotary",
+                                         {}).items():
         assert math.isclose(data["query_factor"]["at"][position], factor, rel_tol=1e-12)
 
 
@@ -52,7 +53,8 @@ def test_numbers_at_a_length(name):
         data = explain(case["config"], int(length)).data()
         for pair, value in expected["inv_freq"].items():
             assert math.isclose(data["inv_freq"][int(pair)], value, rel_tol=1e-9)
-        assert math.isclose(data["parameters"]["base_at_length"], expected["base"], rel_tol=1e-9)
+        assert math.isclose(data["parameters"]["base_at_length"], expected["base"],
+                            rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("name", STANDING)
@@ -98,13 +100,15 @@ def best_match(mention, sentences):
 
 
 def words(text):
-    return {word.rstrip("s") for word in re.findall(r"[a-z_]{3,}|\d[\d.]*\d|\d", text.lower())}
+    return {word.rstrip("s")
+            for word in re.findall(r"[a-z_]{3,}|\d[\d.]*\d|\d", text.lower())}
 
 
 def test_both_spellings_give_the_same_numbers():
     for name in TURNING:
         if name.endswith("(old spelling)"):
             other = name.replace("(old", "(new")
-            left, right = (explain(TURNING[key]["config"]).data() for key in (name, other))
+            left, right = (explain(TURNING[key]["config"]).data()
+                           for key in (name, other))
             assert left["inv_freq"] == right["inv_freq"]
             assert left["score_factor"] == right["score_factor"]
