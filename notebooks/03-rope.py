@@ -614,8 +614,7 @@ assert int(new.sum()) == 18
 # %% [markdown]
 # > **The reference says** that relative positions are "crucial for generalization to longer
 # > sequences". RoPE is relative, and models with RoPE fail beyond their trained length
-# > all the same (E21). Measured in [05 Length extrapolation](05-length-extrapolation.ipynb);
-# > evidence in [06](06-the-reference-checked.ipynb).
+# > all the same (E21). The evidence is in [06](06-the-reference-checked.ipynb).
 #
 # **Recap.** Falling with distance is a bound on an average, not a law. Relative is not
 # the same as ready for longer texts.

@@ -863,9 +863,6 @@ for name, start, end, training, where in reported:
 # - DeepSeek-V3 went in two phases, 4K to 32K to 128K. Its config says `factor: 40`,
 #   which reaches 163,840.
 #
-# [Page 05](05-length-extrapolation.ipynb) lets you see it on a model small enough to
-# train yourself.
-#
 # > **The reference prints** "without retraining" for 4K to 128K. See
 # > [page 06](06-the-reference-checked.ipynb), E23.
 
@@ -1172,5 +1169,5 @@ print(f"APEX-1 Large slows {apex.facts()['fast_slowed']} pairs that turn over 32
 # - DeepSeek-V3 technical report (arXiv:2412.19437), 4.3.
 # - The code of the authors: `jquesnelle/yarn`, `scaled_rope/`.
 #
-# Next: [page 05](05-length-extrapolation.ipynb), where a small model is trained,
-# stretched by each of these rules, and measured.
+# Next: [page 06](06-the-reference-checked.ipynb), where every claim of the reference is
+# checked.
