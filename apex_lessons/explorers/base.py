@@ -2,24 +2,25 @@
 
 How to write one (``embedding.py`` and ``embedding.js`` are the example to copy):
 
-1. ``apex_lessons/explorers/<lesson>.py``: a subclass of `Explorer` with
-   ``title``, ``script = "<lesson>.js"``, one synced trait per setting
-   (``traitlets.Int(512).tag(sync=True)``), and
-   ``ranges = {trait: Range(low, high, step, log) | [choices] | "hint for free text"}``;
-   ``[False, True]`` is a check box. ``labels = {trait: Label("Width d", ...)}``,
-   ``presets = {"Gemma 2 2B": {"d_model": 2304, ...}}``, in the order of the page.
+1. ``apex_lessons/explorers/<lesson>.py``: a subclass of `Explorer` with ``title``,
+   ``script = "<lesson>.js"`` and one synced trait per setting, such as
+   ``traitlets.Int(512).tag(sync=True)``. ``ranges`` says for each trait, in the order
+   of the page, ``Range(low, high, step, log)``, a list of choices (``[False, True]`` is
+   a check box) or, for free text, a hint. ``labels = {trait: Label("Width d", ...)}``,
+   ``presets = {"Gemma 2 2B": {"d_model": 2304, ...}}``.
 2. ``compute()`` returns ``{name: number}`` from ``apex_lessons`` functions; the public
    ``facts()`` checks the settings first. ``problem()`` says in words why a combination
    cannot be drawn (None: it can). ``figure()`` draws the same state with matplotlib,
-   ``alt()`` says what it shows. ``explorers()`` returns ``{"EmbeddingScale": EmbeddingScale}``.
-3. ``<lesson>.js`` is joined after ``formulas.js`` and ``toolkit.js`` into one module. It
+   ``alt()`` says what it shows. ``explorers()`` returns ``{name: class}``.
+3. ``<lesson>.js`` is joined after ``formulas.js`` and the toolkit into one module. It
    ends with ``export default toolkit.explorer({EmbeddingScale: {...}})``: one entry per
    class, each with ``plots``, ``facts(settings)``, ``words(settings, facts)``,
    ``draw(settings, facts)`` and, where needed, ``problem(settings)`` and
-   ``enabled(settings)``. ``facts`` has the same names as ``compute()`` and calls ``formulas``.
-   What ``draw`` may return stands at the top of ``toolkit.js``.
-4. Tests: ``tests/explorers/`` runs every class that ``explorers()`` names: JavaScript
-   against Python at random settings, both ends, resets, the bundle.
+   ``enabled(settings)``. ``facts`` has the names of ``compute()`` and calls
+   ``formulas``. What ``draw`` may return stands at the top of ``toolkit.js``.
+4. Tests: ``tests/explorers/`` and ``tests/browser/`` take every class that
+   ``explorers()`` names: JavaScript against Python at random settings, both ends,
+   links, the output, and a real browser.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class Explorer(anywidget.AnyWidget):
     ranges: ClassVar[dict[str, Range | list | str]] = {}
     labels: ClassVar[dict[str, Label]] = {}
     presets: ClassVar[dict[str, dict[str, Any]]] = {}
-    scales: ClassVar[dict[str, float]] = {}  # facts whose terms may cancel: the terms' size
+    # facts whose terms may cancel: the terms' size
+    scales: ClassVar[dict[str, float]] = {}
     _spec = traitlets.Dict().tag(sync=True)
 
     def __init_subclass__(cls, **kwargs) -> None:
@@ -97,8 +99,7 @@ class Explorer(anywidget.AnyWidget):
     def __init__(self, **settings) -> None:
         unknown = sorted(set(settings) - set(self.trait_names()))
         if unknown:
-            raise TypeError(f"{type(self).__name__} has no setting {', '.join(unknown)}; "
-                            f"its settings are {', '.join(self.ranges)}")
+            raise TypeError(self._no_setting(", ".join(unknown)))
         super().__init__(**settings)
         self._spec = self._description()
 
@@ -121,9 +122,12 @@ class Explorer(anywidget.AnyWidget):
         with self.hold_sync():
             for name, value in settings.items():
                 if name not in self.ranges:
-                    raise TypeError(f"{type(self).__name__} has no setting {name}; "
-                                    f"its settings are {', '.join(self.ranges)}")
+                    raise TypeError(self._no_setting(name))
                 setattr(self, name, value)
+
+    def _no_setting(self, name: str) -> str:
+        return (f"{type(self).__name__} has no setting {name}; "
+                f"its settings are {', '.join(self.ranges)}")
 
     @property
     def link(self) -> str:
@@ -136,7 +140,8 @@ class Explorer(anywidget.AnyWidget):
     def link(self, text: str) -> None:
         name, _, query = text.partition("?")
         if name != type(self).__name__:
-            raise ValueError(f"this link is for {name!r}, not for {type(self).__name__}")
+            raise ValueError(f"this link is for {name!r}, not for "
+                             f"{type(self).__name__}")
         given = {key: self._parse(key, value) for key, value in parse_qsl(query)}
         self.set(**{**self.defaults(), **given})
 
@@ -189,8 +194,9 @@ class Explorer(anywidget.AnyWidget):
     def _description(self) -> dict[str, Any]:
         """Everything the drawing script has to know about the controls, as JSON."""
         defaults = self.defaults()
-        controls = [{"name": name, "default": defaults[name],
-                     **self._label(name)._asdict(), **_control(allowed, self._label(name))}
+        labels = {name: self._label(name) for name in self.ranges}
+        controls = [{"name": name, "default": defaults[name], **labels[name]._asdict(),
+                     **_control(allowed, labels[name])}
                     for name, allowed in self.ranges.items()]
         presets = [{"name": name, "settings": values}
                    for name, values in self.presets.items()]
@@ -229,8 +235,8 @@ def _plain(value: Any) -> str:
 def _control(allowed: Range | list | str, label: Label) -> dict[str, Any]:
     """One entry of `Explorer.ranges` as JSON."""
     if isinstance(allowed, Range):
-        if not (allowed.low < allowed.high and allowed.step > 0
-                and math.isfinite(allowed.high) and (allowed.low > 0 or not allowed.log)):
+        low, high, step, log = allowed
+        if not (low < high < math.inf and step > 0 and (low > 0 or not log)):
             raise ValueError(f"{label.text}: {allowed} needs low < high, step > 0 and, "
                              "on a logarithmic slider, low > 0")
         return {"kind": "range", **allowed._asdict()}
@@ -239,5 +245,5 @@ def _control(allowed: Range | list | str, label: Label) -> dict[str, Any]:
     if all(isinstance(value, bool) for value in allowed):
         return {"kind": "check"}
     names = label.choices or {}
-    return {"kind": "choice", "choices": [{"value": value, "text": str(names.get(value, value))}
-                                          for value in allowed]}
+    choices = [{"value": value, "text": str(names.get(value, value))} for value in allowed]
+    return {"kind": "choice", "choices": choices}

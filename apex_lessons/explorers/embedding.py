@@ -1,4 +1,4 @@
-"""The explorer of lesson 01: what width, init, factor, norm and tying do at the start."""
+"""The explorer of lesson 01: width, init, factor, norm and tying at the start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def initial_statistics(d_model: int, vocab_size: int, *, init_std: float, factor
     the logits are ``logit_factor * (rows of the output table) . hidden``:
 
         stream_std = factor * init_std
-        hidden_std = stream_std / sqrt(stream_std^2 + eps)  with the norm, else stream_std
+        hidden_std = stream_std / sqrt(stream_std^2 + eps)     (norm; else stream_std)
         own logit  = hidden_std * init_std * d_model * logit_factor        (tied)
         other std  = hidden_std * init_std * sqrt(d_model) * logit_factor
 
@@ -44,7 +44,8 @@ def initial_statistics(d_model: int, vocab_size: int, *, init_std: float, factor
     echo, share = expected_log_sum(other, vocab_size - 1, other * math.sqrt(d_model))
     blind, _ = expected_log_sum(other, vocab_size)
     return {
-        "init_std": init_std, "factor": factor, "stream_std": stream, "hidden_std": hidden,
+        "init_std": init_std, "factor": factor,
+        "stream_std": stream, "hidden_std": hidden,
         "own_token_logit": hidden * init_std * d_model * logit_factor if tied else 0.0,
         "other_logit_std": other, "log_vocab": math.log(vocab_size),
         "loss": echo if tied else blind, "loss_tied": echo, "loss_untied": blind,
@@ -55,15 +56,15 @@ def initial_statistics(d_model: int, vocab_size: int, *, init_std: float, factor
 
 def expected_log_sum(spread: float, count: int,
                      own: float = -math.inf) -> tuple[float, float]:
-    r"""E[ln(e^own + sum_j e^(spread g_j))], g_j standard normal, and e^own's mean share.
+    r"""E[ln(e^own + sum_j e^(spread g_j))] for normal g_j, and e^own's mean share.
 
     A trick turns the sum into a product: for a Gumbel number G of its own,
 
         P(ln Z + G < t) = E[exp(-Z e^-t)] = exp(-e^(own - t)) (1 - exceeds(t))^count
 
-    so E[ln Z] is the mean of that distribution less Euler's constant, and the mean share
-    is the integral of e^(own - t) times it. Both are trapezoid sums. Exact for every
-    spread, where ln(count) + spread^2 / 2 overshoots as soon as spread^2 nears 2 ln(count).
+    so E[ln Z] is the mean of that distribution less Euler's constant, and the mean
+    share is the integral of e^(own - t) times it. Both are trapezoid sums. Exact for
+    every spread; ln(count) + spread^2 / 2 overshoots once spread^2 nears 2 ln(count).
 
     >>> mean, _ = expected_log_sum(0.1, 1000)
     >>> round(mean, 6), round(math.log(1000) + 0.1 ** 2 / 2, 6)
@@ -85,7 +86,7 @@ def expected_log_sum(spread: float, count: int,
 
 def _march(first: int, step: float, start: float, spread: float, count: int,
            own: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """e^(own - t) and -ln P(ln Z + G < t) at steps from start, until nothing is left."""
+    """e^(own - t) and -ln P(ln Z + G < t), step by step until nothing is left."""
     # counted from the start, since a large t would swallow the digits of own - t
     u = step * (torch.arange(400, dtype=torch.float64) + first)  # [400]
     weights = torch.exp(own - start - u)
@@ -96,7 +97,7 @@ def _march(first: int, step: float, start: float, spread: float, count: int,
 
 
 def _exceeds(t: torch.Tensor, spread: float) -> torch.Tensor:
-    """P(spread g + Gumbel number > t): a trapezoid sum over whichever is the smoother."""
+    """P(spread g + Gumbel number > t): a trapezoid sum over the smoother of the two."""
     if spread <= 1:
         g = -8.5 + 0.35 * torch.arange(53, dtype=torch.float64)
         weights = 0.35 * torch.exp(-g * g / 2) / math.sqrt(2 * math.pi)
@@ -108,8 +109,9 @@ def _exceeds(t: torch.Tensor, spread: float) -> torch.Tensor:
     return share.clamp(max=1.0)
 
 
-def _convention(d_model: int, vocab_size: int, *, init: str = "fixed", init_std: float = 0.02,
-                factor: str = "sqrt(d)", logit_factor: str = "none") -> dict:
+def _convention(d_model: int, vocab_size: int, *, init: str = "fixed",
+                init_std: float = 0.02, factor: str = "sqrt(d)",
+                logit_factor: str = "none") -> dict:
     """A preset. Each of these models ties its tables and ends with a norm. The std of
     Gemma's own training is not published: 0.02 is what transformers draws."""
     start = {"init": init} if init == "1/sqrt(d)" else {"init": init, "init_std": init_std}
@@ -178,45 +180,56 @@ class EmbeddingScale(Explorer):
             logit_factor=1 / root if self.logit_factor == "1/sqrt(d)" else 1.0)
 
     def alt(self) -> str:
-        facts = self.facts()
-        own = (f"the token's own logit is {facts['own_token_logit']:.4g}, "
-               if self.tied else "")
-        return (f"Embedding scale by width, on log axes. At width {self.d_model:,} the table "
-                f"has std {facts['init_std']:.4g} and the stream {facts['stream_std']:.4g}; "
-                f"{own}the other logits have std {facts['other_logit_std']:.4g}; the first "
-                f"loss is about {facts['loss']:.4g} nats, ln V is {facts['log_vocab']:.4g}.")
+        facts = {name: f"{value:.4g}" for name, value in self.facts().items()}
+        own = f"the token's own logit is {facts['own_token_logit']}, " if self.tied else ""
+        return (f"Embedding scale by width, on log axes. At width {self.d_model:,} the "
+                f"table has std {facts['init_std']} and the stream {facts['stream_std']}; "
+                f"{own}the other logits have std {facts['other_logit_std']}; the first "
+                f"loss is about {facts['loss']} nats, ln V is {facts['log_vocab']}.")
 
     def figure(self):
-        from apex_lessons.figures import INK, LINE_STYLES, PALETTE, new_figure
+        from apex_lessons.figures import INK, new_figure
 
-        figure, (left, right) = new_figure(9.0, 3.7, columns=2)
-        now, style = self.facts(), dict(lw=1.8)
+        figure, axes = new_figure(9.0, 3.7, columns=2)
+        self._draw_stream(axes[0])
+        self._draw_logits(axes[1])
+        for axis in axes:
+            axis.set(xscale="log", yscale="log", xlabel="width d")
+            axis.set_xticks(WIDTHS[::2], [f"{width:,}" for width in WIDTHS[::2]])
+            axis.minorticks_off()
+            axis.title.set(fontsize=10, color=INK)
+            axis.legend(frameon=False, fontsize=8)
+        return figure
+
+    def _draw_stream(self, axis) -> None:
+        from apex_lessons.figures import INK, LINE_STYLES, PALETTE
+
         inits = {"std 0.02": {"init": "fixed", "init_std": 0.02},
                  "std 1": {"init": "fixed", "init_std": 1.0},
                  "std 1/√d": {"init": "1/sqrt(d)"}}
-        for k, (name, start) in enumerate(inits.items()):
-            left.plot(*self._by_width("stream_std", **start), color=PALETTE[k],
-                      ls=LINE_STYLES[k], label=name, **style)
+        for (name, start), colour, style in zip(inits.items(), PALETTE, LINE_STYLES):
+            axis.plot(*self._by_width("stream_std", **start), color=colour, ls=style,
+                      lw=1.8, label=name)
         if self.norm:
-            left.plot(*self._by_width("hidden_std"), color=INK, ls=LINE_STYLES[5],
-                      label="after the norm", lw=1.2)
-        left.plot(self.d_model, now["stream_std"], "o", color=INK, ms=8, label="set here")
+            axis.plot(*self._by_width("hidden_std"), color=INK, ls=LINE_STYLES[5], lw=1.2,
+                      label="after the norm")
+        axis.plot(self.d_model, self.facts()["stream_std"], "o", color=INK, ms=8,
+                  label="set here")
+        axis.set_title("std of the stream, after the factor")
+
+    def _draw_logits(self, axis) -> None:
+        from apex_lessons.figures import INK, LINE_STYLES, PALETTE
+
+        now = self.facts()
         if self.tied:
-            right.plot(*self._by_width("own_token_logit"), color=PALETTE[1],
-                       label="the token's own logit", **style)
-            right.plot(self.d_model, now["own_token_logit"], "o", color=INK, ms=8)
-        right.plot(*self._by_width("other_logit_std"), color=PALETTE[0], ls=LINE_STYLES[1],
-                   label="std of the other logits", **style)
-        right.plot(self.d_model, now["other_logit_std"], "s", color=INK, ms=7)
-        right.axhline(now["log_vocab"], color=INK, ls=LINE_STYLES[3], lw=1.2, label="ln V")
-        for axis, title in ((left, "std of the stream, after the factor"),
-                            (right, "first logits")):
-            axis.set(xscale="log", yscale="log", xlabel="width d")
-            axis.set_title(title, fontsize=10, color=INK, loc="left")
-            axis.set_xticks(WIDTHS[::2], [f"{width:,}" for width in WIDTHS[::2]])
-            axis.minorticks_off()
-            axis.legend(frameon=False, fontsize=8)
-        return figure
+            axis.plot(*self._by_width("own_token_logit"), color=PALETTE[1], lw=1.8,
+                      label="the token's own logit")
+            axis.plot(self.d_model, now["own_token_logit"], "o", color=INK, ms=8)
+        axis.plot(*self._by_width("other_logit_std"), color=PALETTE[0], lw=1.8,
+                  ls=LINE_STYLES[1], label="std of the other logits")
+        axis.plot(self.d_model, now["other_logit_std"], "s", color=INK, ms=7)
+        axis.axhline(now["log_vocab"], color=INK, ls=LINE_STYLES[3], lw=1.2, label="ln V")
+        axis.set_title("first logits")
 
     def _by_width(self, fact: str, **settings) -> tuple[list[int], list[float]]:
         """One fact at every width, all else as set or as given."""

@@ -34,7 +34,7 @@ class Latency(NamedTuple):
 
     drawn: float    # in the event itself, layout included
     screen: float   # from the event to the frame that has the new picture
-    busy: float     # the processor's time for all of it, whatever else the machine does
+    busy: float     # the processor's time for scripts, styles and layout of one move
 
     def within(self, limit=16.0):
         """On a machine that others keep busy, waiting for a turn is not the page's fault."""
@@ -63,6 +63,9 @@ def latency(page, slider, rounds=4, moves=25):
     return best
 
 
+WORK = ("ScriptDuration", "RecalcStyleDuration", "LayoutDuration")
+
+
 def busy_seconds(session):
     metrics = session.send("Performance.getMetrics")["metrics"]
-    return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+    return sum(metric["value"] for metric in metrics if metric["name"] in WORK)
