@@ -989,14 +989,15 @@ assert sum(formula.values()) == 7
 # %% [markdown]
 # If a compiler joins the formula into one program, most of this difference goes away.
 # Compiling takes a minute and needs a C++ compiler, so this page does not do it. Here
-# is a stored measurement of 2048 tokens of width 1024: torch 2.13, one thread of a
-# shared AMD EPYC machine, best of 80 runs, freed memory reused.
+# is a stored measurement of 2048 tokens of width 1024: torch 2.13, one thread of a busy
+# AMD EPYC machine, best of some 400 runs, freed memory reused. The times with the way
+# back differed by a factor of two between sessions.
 
 # %%
-measured = {"LayerNorm, eager (fused)": (1.59, 9.73),
+measured = {"LayerNorm, eager (fused)": (1.52, 5.03),
             "LayerNorm, compiled": (2.61, 11.17),
-            "RMSNorm formula, eager": (8.40, 48.84),
-            "RMSNorm formula, compiled": (1.80, 12.90)}
+            "RMSNorm formula, eager": (6.50, 48.84),
+            "RMSNorm formula, compiled": (1.73, 12.90)}
 stored = {name: {"forward": there, "forward and backward": both}
           for name, (there, both) in measured.items()}
 show(draw.speed(stored), numbers=draw.describe_speed(stored),
@@ -1005,13 +1006,13 @@ show(draw.speed(stored), numbers=draw.describe_speed(stored),
          "other.")
 
 # %% [markdown]
-# **What to notice.** Compiled, the same formula is more than four times faster forward.
-# It is then a third faster than a compiled LayerNorm, and about as fast as the
-# hand-fused one. With the way back, nothing is gained against LayerNorm.
+# **What to notice.** Compiled, the same formula is more than three times faster
+# forward. It is then a third faster than a compiled LayerNorm, and about as fast as the
+# hand-fused one. With the way back, the hand-fused LayerNorm stays ahead.
 
 # %%
 eager, compiled = stored["RMSNorm formula, eager"], stored["RMSNorm formula, compiled"]
-assert eager["forward"] / compiled["forward"] > 4
+assert eager["forward"] / compiled["forward"] > 3
 saved = 1 - compiled["forward"] / stored["LayerNorm, compiled"]["forward"]
 print(f"{saved:.0%} less time than LayerNorm, both compiled, forward")
 
