@@ -634,6 +634,9 @@ const regimesLaboratory = (() => {
 
   const KINDS = [["unchanged", 1, 1], ["blended", 3, 4], ["divided", 2, 2]];
 
+  /** The next power of two, with a little room: an axis that moves in steps. */
+  const octave = (value) => 2 ** Math.ceil(Math.log2(value) + 0.25);
+
   function bands(used, pairs) {
     const at = (turns) => Math.max(-0.5, Math.min(pairs - 0.5,
       yarn.pairAtRotations(turns, used.head_dim, used.base, used.trained_length)));
@@ -660,8 +663,9 @@ const regimesLaboratory = (() => {
         x: chosen, y: chosen.map((i) => a[i]) };
     }).filter((mark) => mark.x.length);
     return { x: { label: "pair i", symbol: "pair", low: -0.5, high: x.length - 0.5 },
-      y: { label: "frequency divided by", scale: "log", base: 2, low: Math.min(0.8, ...finite) * 0.9,
-        high: 2 * Math.max(1.5, used.factor, ...finite) },
+      y: { label: "frequency divided by", scale: "log", base: 2,
+        low: Math.min(...finite) > 0.999 ? 0.72 : 1 / octave(1 / Math.min(...finite)),
+        high: 1.15 * octave(Math.max(1.5, used.factor, ...finite)) },
       at: facts.pair_1,
       marks: [...bands(used, x.length),
         { kind: "rule", key: "factor", y: used.factor, dash: 4, text: `factor ${format(used.factor)}` },
@@ -721,7 +725,7 @@ const regimesLaboratory = (() => {
     }
     return { x: { label: "pair i", symbol: "pair", low: -0.5, high: x.length - 0.5 },
       y: { label: "frequency of the first / of the second", scale: "log", base: 2,
-        low: 1 / (1.6 * most), high: 1.6 * most },
+        low: 1 / octave(1.2 * most), high: octave(1.2 * most) },
       at: facts.pair_1, marks,
       alt: `Ratio of the two methods' frequencies by pair; most at pair ${facts.pair_1}, ` +
         `${format(facts.ratio_1)} times.` };
