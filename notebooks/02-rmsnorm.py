@@ -1002,13 +1002,12 @@ stored = {name: {"forward": there, "forward and backward": both}
           for name, (there, both) in measured.items()}
 show(draw.speed(stored), numbers=draw.describe_speed(stored),
      alt="Bars of stored times, forward, and forward and backward. The eager formula "
-         "of RMSNorm takes far longer than the other three, which are near each "
-         "other.")
+         "of RMSNorm takes far longer than the other three.")
 
 # %% [markdown]
 # **What to notice.** Compiled, the same formula is more than three times faster
-# forward. It is then a third faster than a compiled LayerNorm, and about as fast as the
-# hand-fused one. With the way back, the hand-fused LayerNorm stays ahead.
+# forward. It then takes a third less time than a compiled LayerNorm, and about as much
+# as the hand-fused one. With the way back, the hand-fused LayerNorm stays ahead.
 
 # %%
 eager, compiled = stored["RMSNorm formula, eager"], stored["RMSNorm formula, compiled"]
