@@ -568,6 +568,7 @@ const regimesLaboratory = (() => {
 
   // --- words ----------------------------------------------------------------------------------
 
+  const turnsText = (turns) => `${format(turns)} turn${turns === 1 ? "" : "s"}`;
   const capital = (text) => text[0].toUpperCase() + text.slice(1);
   const firstName = (settings, file) => file ? NAMES[file.name] ?? file.name : NAMES[settings.method];
   const BLENDING = ["yarn", "yarn-other", "llama3"];
@@ -621,7 +622,7 @@ const regimesLaboratory = (() => {
       `In ${format(used.trained_length)} tokens of training ${many(facts.never_turned, "pair")} never ` +
         `finished a turn. Reading ${format(used.length)} tokens, **${facts.new_angles}** ` +
         `${facts.new_angles === 1 ? "pair meets" : "pairs meet"} new angles (${second}: ` +
-        `**${facts.new_angles_other}**); of the pairs with more than ${format(used.beta_fast)} turns, ` +
+        `**${facts.new_angles_other}**); of the pairs with more than ${turnsText(used.beta_fast)}, ` +
         `**${facts.fast_slowed}** ${facts.fast_slowed === 1 ? "is" : "are"} slowed down (${second}: ` +
         `**${facts.fast_slowed_other}**).`,
       `${capital(first)}: ${temperature("")}. ${capital(second)}: ${temperature("_other")}.`,
@@ -641,13 +642,12 @@ const regimesLaboratory = (() => {
     const at = (turns) => Math.max(-0.5, Math.min(pairs - 0.5,
       yarn.pairAtRotations(turns, used.head_dim, used.base, used.trained_length)));
     const [fast, slow] = [at(used.beta_fast), at(used.beta_slow)];
-    const text = (turns) => `${format(turns)} turn${turns === 1 ? "" : "s"}`;
     return [
-      { kind: "band", key: "fast", x: [-0.5, fast], colour: 1, text: `more than ${text(used.beta_fast)}` },
+      { kind: "band", key: "fast", x: [-0.5, fast], colour: 1, text: `more than ${turnsText(used.beta_fast)}` },
       { kind: "band", key: "middle", x: [fast, Math.max(slow, fast)], colour: 3,
-        text: `${format(used.beta_fast)} to ${text(used.beta_slow)}` },
+        text: `${format(used.beta_fast)} to ${turnsText(used.beta_slow)}` },
       { kind: "band", key: "slow", x: [Math.max(slow, fast), pairs - 0.5], colour: 2,
-        text: `fewer than ${text(used.beta_slow)}` }];
+        text: `fewer than ${turnsText(used.beta_slow)}` }];
   }
 
   function divisorFrame({ plain, first, second, used, names, blending }, facts) {
@@ -725,6 +725,7 @@ const regimesLaboratory = (() => {
     }
     return { x: { label: "pair i", symbol: "pair", low: -0.5, high: x.length - 0.5 },
       y: { label: "frequency of the first / of the second", scale: "log", base: 2,
+        format: (value) => value < 1 ? `1/${Math.round(1 / value)}` : format(value),
         low: 1 / octave(1.2 * most), high: octave(1.2 * most) },
       at: facts.pair_1, marks,
       alt: `Ratio of the two methods' frequencies by pair; most at pair ${facts.pair_1}, ` +
