@@ -116,9 +116,8 @@ class ScaledEmbedding(nn.Module):
                 f"hidden must end in d_model={self.d_model}, got shape"
                 f" {tuple(hidden.shape)}"
             )
-        if hidden.dtype != self.weight.dtype and not torch.is_autocast_enabled(
-            hidden.device.type
-        ):
+        autocast = _autocast_is_on(hidden.device.type)
+        if hidden.dtype != self.weight.dtype and not autocast:
             raise TypeError(
                 f"hidden is {hidden.dtype}, the table {self.weight.dtype}: cast one"
                 " of them, hidden.to(table.weight.dtype) for instance"
@@ -152,3 +151,10 @@ class ScaledEmbedding(nn.Module):
             f"{self.vocab_size}, {self.d_model}, init_std={self.init_std:g},"
             f" scale={self.scale:g}, padding_idx={self.padding_idx}"
         )
+
+
+def _autocast_is_on(device_type: str) -> bool:
+    try:
+        return torch.is_autocast_enabled(device_type)
+    except TypeError:  # torch before 2.4 asks without the device
+        return torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled()

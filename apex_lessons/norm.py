@@ -197,7 +197,7 @@ class _RMSNorm(torch.autograd.Function):
 
 
 def _no_autocast(device_type: str):
-    if not torch.amp.is_autocast_available(device_type):
+    if device_type == "meta":
         return contextlib.nullcontext()
     return torch.autocast(device_type, enabled=False)
 
@@ -262,7 +262,7 @@ def _root_mean_square(x: Tensor, dtype: torch.dtype) -> Tensor:
         # Sixteen partial norms first: torch adds in order, and long float32 sums drift.
         norm = torch.linalg.vector_norm(x.unflatten(-1, (16, -1)), dim=-1, dtype=dtype)
     norm = torch.linalg.vector_norm(norm, dim=-1, keepdim=True, dtype=dtype)
-    return norm.mul_(1 / math.sqrt(d))
+    return norm.div_(math.sqrt(d))
 
 
 def _usual(root: Tensor, eps: float) -> bool:
