@@ -5,6 +5,7 @@ PYTHON ?=
 TORCH ?=
 LAB_OPTIONS ?=
 TEST_OPTIONS ?=
+BENCH_OPTIONS ?=
 PAGE ?=
 
 # What the caller's shell has set must not lead our Python elsewhere.
@@ -67,7 +68,8 @@ lint: install  ## check the pages without running them
 	@$(VENV_PYTHON) $(MACHINE)/lint.py
 
 bench: install  ## compare the speed with released libraries
-	@$(VENV_PYTHON) tests/bench/bench.py
+	@$(VENV_PYTHON) -m pip install -q --no-deps --require-hashes -r tests/bench/requirements.txt
+	@$(VENV_PYTHON) tests/bench/bench.py $(BENCH_OPTIONS)
 
 lock: install  ## renew requirements.lock from pyproject.toml (for maintainers)
 	@$(VENV_PYTHON) $(MACHINE)/lock.py
