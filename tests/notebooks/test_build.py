@@ -137,8 +137,8 @@ def test_a_page_can_be_named_by_its_number():
 
 def test_fonts_are_looked_for_in_silence_on_a_fresh_machine(tmp_path):
     """NB-10: an empty font cache and a home that cannot be written leave no words."""
-    text = HEADER + ("# %%\nimport matplotlib.font_manager\nfrom apex_lessons.figures import"
-                     " new_figure\nfigure, axes = new_figure()\nprint(len(figure.axes))\n")
+    text = HEADER + ("# %%\nimport io\nfrom matplotlib.figure import Figure\nfigure = Figure()\n"
+                     "figure.suptitle('words')\nfigure.savefig(io.BytesIO())\nprint('drawn')\n")
     source = write_source(tmp_path, text)
     nowhere = str(tmp_path / "90-small.py" / "home")  # a folder inside a file
     done = run(source, MPLCONFIGDIR=str(tmp_path / "empty"), HOME=nowhere,
