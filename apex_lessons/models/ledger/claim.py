@@ -58,97 +58,41 @@ def computed(statement: str, supports, **numbers: float) -> Evidence:
     return Evidence("computed", statement, bool(supports), MappingProxyType(plain))
 
 
+FIELDS = ("id", "text", "where", "claim", "verdict", "right_value", "source")
+
+
 class Ledger:
-    """Collects the claims of one section, in the order they are written down."""
+    """Collects the claims of one section, in the order they are written down.
+
+    A row is written as its texts in the order of ``FIELDS``.
+    """
 
     def __init__(self, section: str):
         self.section, self.claims = section, []
 
-    def measured(
-        self,
-        id: str,
-        text: Text,
-        where: str,
-        claim: str,
-        verdict: Verdict,
-        right_value: str,
-        source: str,
-        see: tuple[str, ...] = (),
-    ):
+    def _add(self, row: tuple[str, ...], evidence: Callable[[], Evidence], see=()) -> None:
+        words = dict(zip(FIELDS, row, strict=True))
+        claim = Claim(**words, section=self.section, evidence=evidence, see=tuple(see))
+        self.claims.append(claim)
+
+    def measured(self, *row: str, see: tuple[str, ...] = ()):
         """Decorator: the function under it computes the evidence."""
 
         def keep(function: Callable[[], Evidence]):
             # Nothing in it changes between calls; several rows may rest on one proof.
             once = functools.cache(function)
-            self.claims.append(
-                Claim(
-                    id,
-                    text,
-                    where,
-                    self.section,
-                    claim,
-                    verdict,
-                    right_value,
-                    source,
-                    once,
-                    see,
-                )
-            )
+            self._add(row, once, see)
             return once
 
         return keep
 
-    def cited(
-        self,
-        id: str,
-        text: Text,
-        where: str,
-        claim: str,
-        verdict: Verdict,
-        right_value: str,
-        source: str,
-    ) -> None:
-        """A claim about papers or code that cannot be run here: the citation is the
-        evidence."""
-        evidence = Evidence("citation", source, True)
-        self.claims.append(
-            Claim(
-                id,
-                text,
-                where,
-                self.section,
-                claim,
-                verdict,
-                right_value,
-                source,
-                lambda: evidence,
-            )
-        )
+    def cited(self, *row: str) -> None:
+        """A claim that cannot be run here: its source, the last text, is the evidence."""
+        evidence = Evidence("citation", row[-1], True)
+        self._add(row, lambda: evidence)
 
-    def rests_on(
-        self,
-        id: str,
-        text: Text,
-        where: str,
-        claim: str,
-        see: tuple[str, ...],
-        verdict: Verdict | None = None,
-        right_value: str = "",
-    ) -> None:
-        """A row of the ledger whose evidence is that of an erratum of the same
-        section."""
+    def rests_on(self, id, text, where, claim, see, verdict=None, right_value="") -> None:
+        """A row whose evidence, and what is not given, is that of an erratum here."""
         first = next(c for c in self.claims if c.id == see[0])
-        self.claims.append(
-            Claim(
-                id,
-                text,
-                where,
-                self.section,
-                claim,
-                verdict or first.verdict,
-                right_value or first.right_value,
-                first.source,
-                first.evidence,
-                see,
-            )
-        )
+        rest = (verdict or first.verdict, right_value or first.right_value, first.source)
+        self._add((id, text, where, claim, *rest), first.evidence, see)
