@@ -98,7 +98,7 @@ def execute(notebook, progress=lambda done, total: None) -> None:
         client = NotebookClient(
             notebook, km=manager, timeout=CELL_SECONDS, record_timing=False,
             store_widget_state=False, coalesce_streams=True,
-            resources={"metadata": {"path": str(FOLDER)}},
+            resources={"metadata": {"path": str(FOLDER)}}, startup_timeout=300,
             on_cell_start=lambda cell, cell_index: progress(cell_index, total))
         client.owns_km = True  # so that it also ends the kernel, whatever happens
         client.execute(env=kernel_environment() | {"IPYTHONDIR": ipython})
