@@ -35,7 +35,7 @@ const toolkit = (() => {
   const { SVG, freshId, format, percent, plain, superscript, attributes, say, html,
     sentence, geometric, evenly, decades, linearTicks, logTicks } = texts;
   const { stopsOf, encode, decode, pythonLine, outside } = controls;
-  const SAVE_EVERY = 80;    // milliseconds between messages to a kernel
+  const SAVE_EVERY = 250;   // milliseconds between messages to a kernel: each costs Lab a layout
   const SPEAK_AFTER = 600;  // milliseconds of rest before the live region speaks
   const NOTE_FOR = 4000;    // milliseconds that "copied" and "saved" stay
 

@@ -262,9 +262,9 @@ def test_messages_to_a_kernel_are_few(name, kept):
         slider.dispatchEvent(new Event("input"));
         if (moves % 5 === 0) await new Promise((done) => setTimeout(done, 4));
       }
-      await new Promise((done) => setTimeout(done, 200));
+      await new Promise((done) => setTimeout(done, 400));
       return [moves, window.saved, performance.now() - start]; }""")
-    assert moves >= 50 and 1 <= saved <= 1 + passed / 80
+    assert moves >= 50 and 1 <= saved <= 1 + passed / 250
 
 
 @every_explorer
