@@ -376,6 +376,10 @@ const formulas = (() => {
         partial_rotary_factor}.`);
     }
     const turning = Math.floor(partial_rotary_factor * head_dim / 2);
+    if (turning === 0) {
+      refuse(`A share of ${partial_rotary_factor} of ${head_dim} dimensions leaves no pair that`
+        + ` turns: at least ${2 / head_dim} is needed.`);
+    }
     const inv_freq = inverseFrequencies(head_dim, base)
       .map((value, i) => i < turning ? value / factor : 0);
     return { inv_freq, attention_factor: 1 };
