@@ -53,7 +53,7 @@ def pytest_command(slow: bool, environment: dict[str, str]) -> list[str]:
 def main(arguments: list[str]) -> int:
     environment = {name: value for name, value in os.environ.items()
                    if name not in ("PYTHONPATH", "PYTHONHOME", "PYTEST_ADDOPTS")}
-    environment |= {"OMP_NUM_THREADS": "1", "PYTHONNOUSERSITE": "1",
+    environment |= {"OMP_NUM_THREADS": "1", "PYTHONNOUSERSITE": "1", "PYTHONUNBUFFERED": "1",
                     "MPLCONFIGDIR": str(Path(sys.prefix, "cache", "matplotlib"))}
     command = pytest_command("--slow" in arguments, environment)
     try:
