@@ -116,8 +116,7 @@ class ScaledEmbedding(nn.Module):
                 f"hidden must end in d_model={self.d_model}, got shape"
                 f" {tuple(hidden.shape)}"
             )
-        autocast = _autocast_is_on(hidden.device.type)
-        if hidden.dtype != self.weight.dtype and not autocast:
+        if hidden.dtype != self.weight.dtype and not _autocast_is_on(hidden):
             raise TypeError(
                 f"hidden is {hidden.dtype}, the table {self.weight.dtype}: cast one"
                 " of them, hidden.to(table.weight.dtype) for instance"
@@ -153,8 +152,10 @@ class ScaledEmbedding(nn.Module):
         )
 
 
-def _autocast_is_on(device_type: str) -> bool:
+def _autocast_is_on(x: Tensor) -> bool:
+    if x.is_meta:
+        return False
     try:
-        return torch.is_autocast_enabled(device_type)
+        return torch.is_autocast_enabled(x.device.type)
     except TypeError:  # torch before 2.4 asks without the device
         return torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled()
