@@ -176,7 +176,8 @@ def test_axe_finds_nothing_in_light_and_dark(name, kept):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.evaluate("([paper, ink]) => { document.body.style.background = paper;"
                       "document.querySelector('h1').style.color = ink; }", [paper, ink])
-        assert page.locator(".apx").get_attribute("data-theme") == scheme
+        # The explorer hears of the new scheme by an event: the wait fails if it never does.
+        page.wait_for_selector(f'.apx[data-theme="{scheme}"]', timeout=5000)
         found = Axe().run(page)
         assert found.violations_count == 0, found.generate_report()
     assert page.complaints == []
