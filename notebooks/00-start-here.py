@@ -49,7 +49,6 @@ torch.set_num_threads(1)
 # | [02 RMSNorm](02-rmsnorm.ipynb) | What does dividing by the RMS keep, and what does it lose? | 45 |
 # | [03 RoPE](03-rope.ipynb) | How can turning a vector tell its position? | 45 |
 # | [04 YaRN](04-yarn.ipynb) | How are the frequencies changed for longer texts? | 45 |
-# | 05 Length extrapolation (in preparation) | Does it work? Measured with a small model. | 45 |
 # | [06 The reference, checked](06-the-reference-checked.ipynb) | Which claims of the source text are right? | to look up |
 #
 # The course follows the *APEX-1 Mathematical Reference, Part 1*. We call it **the
@@ -300,10 +299,10 @@ check_prerequisites(answers)
 # | trained length | $L$, tokens | the longest text seen in training (elsewhere $L$ is layers) | 04 |
 # | factor | $s$ | how many times longer the texts become | 04 |
 # | interpolation | | angles divided by $s$, so that they stay in the known range | 04 |
-# | extrapolation | | angles left as they are, beyond the known range | 04, 05 |
+# | extrapolation | | angles left as they are, beyond the known range | 04 |
 # | ramp | 0 to 1 | how the two are mixed, pair by pair | 04 |
 # | attention factor | | sharpens the scores of long texts | 04 |
-# | perplexity | | $e^{\text{loss}}$: among how many tokens the model hesitates | 05 |
+# | perplexity | | $e^{\text{loss}}$: among how many tokens the model hesitates | 04 |
 
 # %% [markdown]
 # ## Recap
