@@ -45,13 +45,28 @@ def ask(lab, name, code):
     return "".join(m["content"].get("text", "") for m in printed)
 
 
-RUN_ALL = """async () => {
-  const { context, sessionContext } = window.jupyterapp.shell.currentWidget;
+OPEN = """async (path) => {
+  const { commands, shell } = window.jupyterapp;
+  for (const old of [...shell.widgets("main")]) {
+    await old.sessionContext?.shutdown();
+    old.dispose();
+  }
+  const { context, sessionContext } = await commands.execute("docmanager:open", { path });
   await context.ready;
   await sessionContext.ready;
   await sessionContext.session.kernel.info;
-  await window.jupyterapp.commands.execute("notebook:run-all-cells");
+  await commands.execute("notebook:run-all-cells");
 }"""
+
+
+@pytest.fixture(scope="module")
+def tab(lab, open_pages):
+    """One JupyterLab in the browser; the pages are opened in it one after the other."""
+    page = open_pages(f"{lab.url}/lab?reset")
+    page.set_default_timeout(120_000)
+    page.wait_for_function("window.jupyterapp?.shell.isEmpty !== undefined")
+    page.evaluate("window.jupyterapp.restored.then(() => true)")
+    return page
 
 
 def put(path, lab):
@@ -63,11 +78,9 @@ def put(path, lab):
     nbformat.write(page, lab.pages / path.name)
 
 
-def run_all(page):
-    """Run All, as soon as the kernel has answered, until every cell has its number."""
-    page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
-    page.wait_for_function("window.jupyterapp.shell.currentWidget?.sessionContext")
-    page.evaluate(RUN_ALL)
+def run_all(page, name):
+    """Open a page and run all, until every cell has its number and nothing went wrong."""
+    page.evaluate(OPEN, name)
     page.wait_for_function("""() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")]
       .every((prompt) => /\\[\\d+\\]/.test(prompt.textContent))""", timeout=20_000)
     for kind in ("stderr", "error"):
@@ -134,10 +147,10 @@ for w in _instances.values():
 
 
 @pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
-def test_explorers_of_a_page(path, lab, open_page, capsys):
+def test_explorers_of_a_page(path, lab, tab, capsys):
+    page = tab
     put(path, lab)
-    page = open_page(f"{lab.url}/lab/tree/{path.name}?reset")
-    run_all(page)
+    run_all(page, path.name)
     page.complaints.clear()
     explorers = page.locator(".apx").all()
     assert explorers
@@ -145,7 +158,7 @@ def test_explorers_of_a_page(path, lab, open_page, capsys):
         explorer.scroll_into_view_if_needed()
         move_all(page, lab, path.name, explorer)
         slider = explorer.locator(".apx-range:enabled").first.element_handle()
-        found = latency(page, slider)
+        found = latency(page, slider, rounds=3, moves=15)
         python_moves(page, lab, path.name, explorer)
         with capsys.disabled():
             print(f"\n{path.stem}, {explorer.get_attribute('data-explorer')}: {found}")
