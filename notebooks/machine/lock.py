@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from install import LOCK, ROOT, TORCH, TORCH_INTEL_MAC  # noqa: E402
 
-EXTRAS = ("course", "test", "bench", "make")
+EXTRAS = ("course", "test", "bench", "site", "classroom", "make")
 INTEL_MAC = "sys_platform == 'darwin' and platform_machine == 'x86_64'"
 NOT_INTEL_MAC = "(sys_platform != 'darwin' or platform_machine != 'x86_64')"
 EVERYWHERE = "sys_platform == 'darwin' or sys_platform == 'linux' or sys_platform == 'win32'"
