@@ -6,10 +6,12 @@ TORCH ?=
 LAB_OPTIONS ?=
 TEST_OPTIONS ?=
 BENCH_OPTIONS ?=
+SITE_OPTIONS ?=
 PAGE ?=
 
-# What the caller's shell has set must not lead our Python elsewhere.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# What the caller's shell has set must not lead our Python elsewhere, nor make it translate
+# every module anew at each start.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 export PYTHON TORCH LAB_OPTIONS TEST_OPTIONS PAGE
 export PYTHONNOUSERSITE = 1
 
@@ -33,7 +35,7 @@ if [ -z "$$found" ]; then \
 fi
 endef
 
-.PHONY: help install lab copy test test-slow notebooks lint bench reset lock clean
+.PHONY: help install lab copy test test-slow notebooks site lint bench reset lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -63,6 +65,9 @@ test-slow: install  ## run the tests that are too slow for every day
 notebooks: install  ## rebuild every page from its text source, run it, check it (PAGE=03: one)
 	@$(VENV_PYTHON) $(MACHINE)/build.py $$PAGE
 	@$(VENV_PYTHON) $(MACHINE)/lint.py
+
+site: install  ## the whole course as web pages in _site/ (SITE_OPTIONS=--stored: seconds)
+	@$(VENV_PYTHON) $(MACHINE)/site/make.py $(SITE_OPTIONS)
 
 lint: install  ## check the pages without running them
 	@$(VENV_PYTHON) $(MACHINE)/lint.py

@@ -19,6 +19,9 @@ import build  # noqa: E402
 
 WORKERS = "2"
 CELL_SECONDS = "120"
+# Set by the caller, these would lead our Python elsewhere, or have each of its many
+# processes translate every module anew.
+NOT_OURS = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS")
 NO_BROWSER = """\
 The browser tests did NOT run: there is no Chromium here and none could be installed.
 Install Chromium or Google Chrome, or name one with CHROMIUM=/its/path; to run the other
@@ -52,7 +55,7 @@ def pytest_command(slow: bool, environment: dict[str, str]) -> list[str]:
 
 def main(arguments: list[str]) -> int:
     environment = {name: value for name, value in os.environ.items()
-                   if name not in ("PYTHONPATH", "PYTHONHOME", "PYTEST_ADDOPTS")}
+                   if name not in NOT_OURS}
     environment |= {"OMP_NUM_THREADS": "1", "PYTHONNOUSERSITE": "1", "PYTHONUNBUFFERED": "1",
                     "MPLCONFIGDIR": str(Path(sys.prefix, "cache", "matplotlib"))}
     command = pytest_command("--slow" in arguments, environment)

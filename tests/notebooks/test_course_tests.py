@@ -122,3 +122,16 @@ def test_the_seconds_of_a_family_are_added_up():
 def test_tests_run_with_one_thread_and_no_network():
     assert os.environ["OMP_NUM_THREADS"] == "1" and os.environ["HF_HUB_OFFLINE"] == "1"
     assert torch.get_num_threads() == 1
+
+
+def test_what_the_caller_has_set_does_not_reach_the_tests(monkeypatch):
+    """PYTHONDONTWRITEBYTECODE doubles the run: each process translates torch anew."""
+    started = []
+    monkeypatch.setattr(course_tests.subprocess, "run", lambda command, **settings:
+                        started.append(settings["env"]) or SimpleNamespace(returncode=7))
+    for name in course_tests.NOT_OURS:
+        monkeypatch.setenv(name, "set by the caller")
+    monkeypatch.setenv("BROWSER", "skip")
+    assert course_tests.main([]) == 7
+    assert "set by the caller" not in started[0].values()
+    assert started[0]["OMP_NUM_THREADS"] == "1"

@@ -1,12 +1,10 @@
 """The course's pages: built, clean, the same when run twice, and solvable as they say."""
 
-import functools
-
 import nbformat.v4 as v4
 import pytest
 
 from notebooks.machine import build, lint
-from tests.notebooks.exercises import exercises_of
+from tests.notebooks.exercises import answer_to, answers, exercises_of
 from tests.notebooks.pages import PAGES, SOURCES, read
 
 every_source = pytest.mark.parametrize("source", SOURCES, ids=[one.stem for one in SOURCES])
@@ -24,16 +22,14 @@ def test_every_page_has_a_text_source():
     assert sorted(build.FOLDER.glob("*.ipynb")) == sorted(PAGES)
 
 
-@functools.lru_cache(maxsize=None)
-def run_twice_and_solve(source):
-    """In one kernel: the page, the page again, then each solution with its check."""
-    notebook = build.read_source(source)
+def in_a_row(page):
+    """In one kernel: the page, the page again, then each solution with its checks."""
+    notebook = build.read_source(page)
     once = [cell for cell in notebook.cells if cell.cell_type == "code"]
     again = [v4.new_code_cell(cell.source, metadata=cell.metadata) for cell in once]
-    exercises = exercises_of(notebook)
     solved = {exercise.name: [*map(v4.new_code_cell, exercise.solutions),
                               *(v4.new_code_cell(cell.source) for cell in exercise.checks)]
-              for exercise in exercises}
+              for exercise in exercises_of(notebook)}
     notebook.cells = [*once, *again, *(cell for cells in solved.values() for cell in cells)]
     build.execute(notebook)
     return once, again, solved
@@ -47,16 +43,6 @@ def comparable(cell):
             for output in build.merge_streams(cell.outputs)]
 
 
-@every_source
-def test_running_all_cells_twice_gives_the_same(source):
-    """NB-12: no cell changes what an earlier one made."""
-    once, again, _ = run_twice_and_solve(source)
-    different = [first.source for first, second in zip(once, again)
-                 if build.MACHINE not in first.metadata.get("tags", [])
-                 and comparable(first) != comparable(second)]
-    assert different == []
-
-
 def verdicts(cells):
     """The first line of each diagnosis among the cells' outputs."""
     texts = [output.data.get("text/plain", "") for cell in cells
@@ -64,13 +50,34 @@ def verdicts(cells):
     return [text for text in texts if text.startswith(("✔", "✘", "…"))]
 
 
+def not_right(answers_by_name):
+    """The exercises without an answer, or with one that is not right."""
+    return {name: said for name, said in answers_by_name.items()
+            if not said or not all(line.startswith("✔ right") for line in said)}
+
+
+# `make test` runs one page twice in a kernel, `make test-slow` the others.
+REPRESENTATIVE = "03-rope"
+one_page = [pytest.param(one, id=one.stem,
+                         marks=[pytest.mark.slow] * (one.stem != REPRESENTATIVE))
+            for one in SOURCES]
+
+
+@pytest.mark.parametrize("source", one_page)
+def test_running_all_cells_twice_gives_the_same_and_then_solutions_are_right(source):
+    """NB-12: no cell changes what an earlier one made, and a solution finds all it needs."""
+    once, again, solved = in_a_row(source)
+    different = [first.source for first, second in zip(once, again)
+                 if build.MACHINE not in first.metadata.get("tags", [])
+                 and comparable(first) != comparable(second)]
+    assert different == []
+    assert not_right({name: verdicts(cells) for name, cells in solved.items()}) == {}
+
+
 @every_source
 def test_every_solution_is_right(source):
-    _, _, solved = run_twice_and_solve(source)
-    answers = {name: verdicts(cells) for name, cells in solved.items()}
-    wrong = {name: said for name, said in answers.items()
-             if not said or not all(line.startswith("✔ right") for line in said)}
-    assert wrong == {}
+    exercises = exercises_of(build.read_source(source))
+    assert not_right({one.name: answers(one) for one in exercises}) == {}
 
 
 @every_source
@@ -127,3 +134,23 @@ def test_an_incomplete_exercise_is_noticed():
     without = small_page("")
     without.cells[3].source = "<details><summary>Hint 2</summary>\n\n```python\nx\n```\n</details>"
     assert exercises_of(without)[0].solutions == []
+
+
+BEFORE = ["import math\nn = 2", "unused = 1 / 0", "def double(x):\n    return n * x",
+          "n = 3\nn == 3", "for k in range(2):\n    total = double(k)"]
+
+
+@pytest.mark.parametrize(("source", "answer"), [
+    ("double(2)", "6"),  # with the n that holds where the exercise begins
+    ("total", "3"), ("x = 5\nx + n", "8"), ("math.pi > 3", "True")])
+def test_a_solution_gets_what_it_stands_on_and_no_more(source, answer):
+    assert answer_to(BEFORE, source) == answer
+
+
+def test_a_solution_that_needs_a_later_cell_or_fails_is_noticed():
+    page = small_page("def twice(x):\n    return factor * x")
+    page.cells.insert(0, v4.new_code_cell("def check_twice(f):\n    return f(2)"))
+    with pytest.raises(NameError):
+        answers(exercises_of(page)[0])
+    page.cells.insert(0, v4.new_code_cell("factor = 2"))
+    assert answers(exercises_of(page)[0]) == ["4"]
