@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import sync_playwright
 
+from notebooks.machine import build
+
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -71,6 +73,21 @@ def open_pages(chromium):
     yield from opener(chromium)
 
 
+# --- JupyterLab ---------------------------------------------------------------------------
+
+# What `make lab` runs, on another folder than the course's own: no test writes there.
+LAUNCH = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {machine!r})
+import working_copy
+working_copy.ROOT = Path({root!r})
+working_copy.PAGES = working_copy.ROOT / "notebooks"
+working_copy.COPY = working_copy.ROOT / "my-course"
+sys.exit(working_copy.main(["lab", *{options!r}]))
+"""
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -78,55 +95,60 @@ def free_port() -> int:
 
 
 class Lab:
-    """A JupyterLab over a folder of its own; kernels talk over files, not over ports."""
+    """JupyterLab as `make lab` starts it; kernels talk over files, not over ports."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, pages: list[Path]):
         self.folder, self.port = folder, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.pages = folder / "pages"
         self.runtime = folder / "run"
-        self.pages.mkdir()
-        self.runtime.mkdir()
-        self.quiet_settings()
+        for name in ("notebooks", "run"):
+            (folder / name).mkdir()
+        for page in pages:
+            shutil.copy(page, folder / "notebooks")
+        self.show_every_cell()
+        self.find_the_course()
         self.log = (folder / "lab.log").open("w", encoding="utf-8")
         self.process = subprocess.Popen(self.command(), env=self.environment(),
                                         stdout=self.log, stderr=self.log)
 
-    def quiet_settings(self):
-        """No question about news, no look for a newer version, every cell in the page."""
-        chosen = {"apputils-extension/notification": {"fetchNews": "false",
-                                                      "checkForUpdates": False},
-                  "notebook-extension/tracker": {"windowingMode": "none"}}
-        for name, settings in chosen.items():
-            path = self.folder / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
-            path.parent.mkdir(parents=True)
-            path.write_text(json.dumps(settings), encoding="utf-8")
+    def show_every_cell(self):
+        """Lab else leaves out of the page what is not in sight."""
+        folder = self.folder / "settings" / "@jupyterlab" / "notebook-extension"
+        folder.mkdir(parents=True)
+        (folder / "tracker.jupyterlab-settings").write_text(
+            json.dumps({"windowingMode": "none"}), encoding="utf-8")
+
+    def find_the_course(self):
+        """Kernels import this very package, installed or not."""
+        folder = self.folder / "ipython" / "profile_default" / "startup"
+        folder.mkdir(parents=True)
+        (folder / "00-course.py").write_text(
+            f"import sys\nsys.path.insert(0, {str(ROOT)!r})\ndel sys\n", encoding="utf-8")
 
     def command(self):
-        return [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
-                f"--ServerApp.port={self.port}", "--ServerApp.ip=127.0.0.1",
-                f"--ServerApp.root_dir={self.pages}", "--IdentityProvider.token=",
-                "--ServerApp.port_retries=0", "--LabApp.expose_app_in_browser=True",
-                "--KernelManager.transport=ipc",
-                f"--KernelManager.ip={self.runtime / 'k'}"]
+        options = ["--no-browser", f"--ServerApp.port={self.port}",
+                   "--ServerApp.port_retries=0", "--ServerApp.ip=127.0.0.1",
+                   "--IdentityProvider.token=", "--LabApp.expose_app_in_browser=True",
+                   "--KernelManager.transport=ipc",
+                   f"--KernelManager.ip={self.runtime / 'k'}"]
+        machine = str(ROOT / "notebooks" / "machine")
+        script = LAUNCH.format(machine=machine, root=str(self.folder), options=options)
+        return [sys.executable, "-c", script]
 
     def environment(self):
-        return {**os.environ, "JUPYTER_RUNTIME_DIR": str(self.runtime),
-                "JUPYTERLAB_SETTINGS_DIR": str(self.folder / "settings"),
-                "JUPYTERLAB_WORKSPACES_DIR": str(self.folder / "workspaces"),
-                "JUPYTER_CONFIG_DIR": str(self.folder / "config"),
-                "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(
-                    filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+        places = {"JUPYTER_RUNTIME_DIR": "run", "JUPYTERLAB_SETTINGS_DIR": "settings",
+                  "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+                  "JUPYTER_CONFIG_DIR": "config", "IPYTHONDIR": "ipython"}
+        return os.environ | {"OMP_NUM_THREADS": "1", "LAB_OPTIONS": ""} | {
+            name: str(self.folder / place) for name, place in places.items()}
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=120):
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if self.process.poll() is not None:
-                break
+        while time.monotonic() < end and self.process.poll() is None:
             try:
                 return self.get("api/status")
             except OSError:
-                time.sleep(0.2)
+                time.sleep(0.1)
         log = (self.folder / "lab.log").read_text(encoding="utf-8")
         raise RuntimeError(f"JupyterLab did not answer:\n{log[-3000:]}")
 
@@ -151,9 +173,14 @@ class Lab:
 
 @pytest.fixture(scope="session")
 def lab():
-    # A short path: a kernel's socket may have 107 characters at most.
-    with tempfile.TemporaryDirectory(prefix="lab", ignore_cleanup_errors=True) as folder:
-        server = Lab(Path(folder))
+    """The course's first two pages; the folder's name is short and has a space.
+
+    A kernel's socket may have a path of 107 characters at most.
+    """
+    pages = [build.page_of(source) for source in build.page_sources()[:2]]
+    with tempfile.TemporaryDirectory(prefix="a course ",
+                                     ignore_cleanup_errors=True) as folder:
+        server = Lab(Path(folder), pages)
         try:
             server.wait()
             yield server

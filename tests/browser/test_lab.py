@@ -1,25 +1,72 @@
-"""Each page with explorers in a real JupyterLab: run all, move, compare with the kernel."""
+"""A real JupyterLab, as `make lab` opens it: the copy, its links, and every explorer."""
 
+import ast
 import json
 import math
 import time
 
 import nbformat
+import nbformat.v4 as v4
 import pytest
 from jupyter_client import BlockingKernelClient
 
-from tests.browser.conftest import ROOT
+from notebooks.machine import build
 from tests.browser.measure import latency
-from tests.browser.test_static_page import CLASSES, downloaded, facts_in, picture, words
+from tests.browser.test_static_page import (
+    CLASSES, downloaded, facts_in, picture, words)
+from tests.notebooks.exercises import stands_on
 
 
-def has_explorer(path):
-    cells = nbformat.read(path, as_version=4).cells
-    return any(f"{name}(" in cell.source for cell in cells if cell.cell_type == "code"
-               for name in CLASSES)
+def shows_explorer(cell):
+    return cell.cell_type == "code" and any(f"{name}(" in cell.source for name in CLASSES)
 
 
-PAGES = [path for path in sorted((ROOT / "notebooks").glob("*.ipynb")) if has_explorer(path)]
+def cells_of(source):
+    return build.read_source(source).cells
+
+
+PAGES = [one for one in build.page_sources() if any(map(shows_explorer, cells_of(one)))]
+
+
+def explorers_alone(cells):
+    """The cells with an explorer, each after the lines of the page that it needs."""
+    before, kept = [], []
+    for cell in cells:
+        if shows_explorer(cell):
+            needed = ast.Module(stands_on(before, cell.source), type_ignores=[])
+            kept += [v4.new_code_cell(ast.unparse(needed)), v4.new_code_cell(cell.source)]
+        before += [cell.source] if cell.cell_type == "code" else []
+    return kept
+
+
+def put(lab, name, cells):
+    """A page as Lab shall find it, without stored outputs; its place in Lab."""
+    page = v4.new_notebook(cells=cells, metadata={"kernelspec": build.KERNELSPEC})
+    (lab.folder / "pages").mkdir(exist_ok=True)
+    nbformat.write(page, lab.folder / "pages" / name)
+    return f"pages/{name}"
+
+
+def test_the_copy_opens_and_links_lead_to_the_next_page(lab, open_page):
+    copies = (lab.folder / "my-course").glob("*.ipynb")
+    assert sorted(path.name for path in copies) == [
+        build.page_of(page).name for page in build.page_sources()[:2]]
+    page = open_page("about:blank")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{lab.url}/")  # the address that the reader's browser opens
+    page.get_by_role("heading", name="Start here").first.wait_for(timeout=90_000)
+    page.get_by_role("tab", name="00-start-here.ipynb").first.wait_for()
+    page.locator(".jp-RenderedMarkdown a", has_text="01").first.click()
+    page.get_by_role("tab", name="01-embedding-scaling.ipynb").first.wait_for(
+        timeout=60_000)
+    page.get_by_role("heading", name="Embedding scaling").first.wait_for(timeout=60_000)
+    assert page.locator(".jp-Dialog").count() == 0
+    assert page.get_by_text("official Jupyter news").count() == 0
+    outside = [one for one in asked
+               if one.startswith("http") and not one.startswith(lab.url)]
+    assert outside == []
+
 
 FOUND = """
 import json
@@ -69,20 +116,16 @@ def tab(lab, open_pages):
     return page
 
 
-def put(path, lab):
-    """The page as Lab shall find it: its sources, without stored outputs."""
-    page = nbformat.read(path, as_version=4)
-    for cell in page.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    nbformat.write(page, lab.pages / path.name)
+ALL_NUMBERED = r"""() => {
+  const prompts = document.querySelectorAll(".jp-CodeCell .jp-InputPrompt");
+  return [...prompts].every((prompt) => /\[\d+\]/.test(prompt.textContent));
+}"""
 
 
 def run_all(page, name):
     """Open a page and run all, until every cell has its number and nothing went wrong."""
     page.evaluate(OPEN, name)
-    page.wait_for_function("""() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")]
-      .every((prompt) => /\\[\\d+\\]/.test(prompt.textContent))""", timeout=20_000)
+    page.wait_for_function(ALL_NUMBERED)
     for kind in ("stderr", "error"):
         output = page.locator(f'[data-mime-type="application/vnd.jupyter.{kind}"]')
         assert output.count() == 0, output.first.inner_text()
@@ -146,24 +189,36 @@ for w in _instances.values():
     assert explorer.locator(".apx-alarm").inner_text() == ""
 
 
-@pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
-def test_explorers_of_a_page(path, lab, tab, capsys):
-    page = tab
-    put(path, lab)
-    run_all(page, path.name)
+def move_each(page, lab, name, capsys):
+    """Run a page of Lab, and move every explorer on it by hand and from Python."""
+    run_all(page, name)
     page.complaints.clear()
-    explorers = page.locator(".apx").all()
-    assert explorers
-    for explorer in explorers:
+    kinds = []
+    for explorer in page.locator(".apx").all():
+        kinds.append(explorer.get_attribute("data-explorer"))
         explorer.scroll_into_view_if_needed()
-        move_all(page, lab, path.name, explorer)
+        move_all(page, lab, name, explorer)
         slider = explorer.locator(".apx-range:enabled").first.element_handle()
         found = latency(page, slider, rounds=3, moves=15)
-        python_moves(page, lab, path.name, explorer)
+        python_moves(page, lab, name, explorer)
         with capsys.disabled():
-            print(f"\n{path.stem}, {explorer.get_attribute('data-explorer')}: {found}")
+            print(f"\n{name}, {kinds[-1]}: {found}")
         assert found.within(16)
     assert page.complaints == []
+    return set(kinds)
+
+
+def test_every_explorer_beside_a_kernel(lab, tab, capsys):
+    """One page with the explorers of all pages; `make test-slow` runs each page whole."""
+    cells = [cell for source in PAGES for cell in explorers_alone(cells_of(source))]
+    assert move_each(tab, lab, put(lab, "explorers.ipynb", cells), capsys) == set(CLASSES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", PAGES, ids=[source.stem for source in PAGES])
+def test_explorers_of_a_page(source, lab, tab, capsys):
+    name = put(lab, f"{source.stem}.ipynb", cells_of(source))
+    assert move_each(tab, lab, name, capsys)
 
 
 def test_some_page_has_an_explorer():

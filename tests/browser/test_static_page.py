@@ -15,6 +15,13 @@ from tests.explorers.page import LESSONS
 CLASSES = {name: cls for lesson in LESSONS for name, cls in importlib.import_module(
     f"apex_lessons.explorers.{lesson}").explorers().items()}
 every_explorer = pytest.mark.parametrize("name", CLASSES)
+# What all explorers have from one script is tried on the largest; on each when slow.
+LARGEST = "RegimesLaboratory"
+one_explorer = pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.slow] * (name != LARGEST)) for name in CLASSES])
+# Until what was set is drawn and laid out.
+DRAWN = """() => new Promise((done) => requestAnimationFrame(
+  () => requestAnimationFrame(done)))"""
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
@@ -91,7 +98,7 @@ def test_every_slider_moves_by_keyboard_and_agrees_with_python(name, kept):
         slider.focus()
         for key in ("ArrowRight", "ArrowRight", "PageUp", "ArrowLeft"):
             page.keyboard.press(key)
-        page.wait_for_timeout(30)
+        page.evaluate(DRAWN)
         moved += picture(page) != before and words(page) != said
     assert moved >= 1
     explorer = CLASSES[name]()
@@ -166,7 +173,7 @@ def test_a_wrong_number_is_answered_in_words(name, kept):
     assert page.complaints == []
 
 
-@every_explorer
+@one_explorer
 def test_an_error_is_shown(name, show):
     page = show(name)
     page.evaluate("""() => { const { model } = document.querySelector('[data-model]');
@@ -207,7 +214,7 @@ def test_no_width_scrolls_sideways_or_cuts_a_word(name, kept):
     page = kept(name)
     for width in (320, 360, 590, 720, 1024, 1400):
         page.set_viewport_size({"width": width, "height": 760})
-        page.wait_for_timeout(60)
+        page.evaluate(DRAWN)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(CUT) == [], width
 
@@ -230,7 +237,7 @@ def test_the_picture_can_be_read_by_keyboard_and_by_touch(name, show):
     assert where.inner_text() not in ("", last)
 
 
-@every_explorer
+@one_explorer
 def test_facts_are_spoken_after_the_hand_rests(name, kept):
     page = kept(name)
     sliders(page)[0].focus()
@@ -241,7 +248,7 @@ def test_facts_are_spoken_after_the_hand_rests(name, kept):
     assert page.locator(".apx-live").get_attribute("aria-live") == "polite"
 
 
-@every_explorer
+@one_explorer
 def test_elements_are_kept_and_leave_with_the_view(name, show):
     page = show(name)
     kept = page.evaluate("""() => { const { model } = document.querySelector("[data-model]");
@@ -261,7 +268,7 @@ def test_elements_are_kept_and_leave_with_the_view(name, show):
     assert words(page) == said and page.complaints == []
 
 
-@every_explorer
+@one_explorer
 def test_messages_to_a_kernel_are_few(name, kept):
     page = kept(name)
     moves, saved, passed = page.evaluate("""async () => { window.saved = 0;
@@ -278,7 +285,7 @@ def test_messages_to_a_kernel_are_few(name, kept):
     assert moves >= 50 and 1 <= saved <= 1 + passed / 250
 
 
-@every_explorer
+@one_explorer
 def test_a_move_is_drawn_within_a_frame(name, kept, capsys):
     page = kept(name)
     slider = page.query_selector(".apx-range:enabled")
