@@ -1,7 +1,10 @@
-"""The installed transformers as an oracle: a family's rotary module and rotation."""
+"""The installed transformers as an oracle: a family's rotary module and rotation.
+
+Which families have what is read from transformers' text; their modules, which take seconds
+to import, are imported by the tests that run them.
+"""
 
 import importlib
-import inspect
 import re
 from functools import cache
 from pathlib import Path
@@ -34,28 +37,49 @@ def config_class(model_type):
     return None
 
 
+def has_config(model_type):
+    """Whether ``config_class`` finds a class, from the text of the files."""
+    if model_type not in CONFIG_MAPPING_NAMES:
+        return False
+    written = re.compile(rf"^class {CONFIG_MAPPING_NAMES[model_type]}\b", re.MULTILINE)
+    files = (MODELS / model_type_to_module_name(model_type)).glob("configuration_*.py")
+    return any(written.search(file.read_text(encoding="utf-8")) for file in files)
+
+
 @cache
+def modeling_file(model_type):
+    """The file with the family's modeling code."""
+    directory = model_type_to_module_name(CODE_OF.get(model_type, model_type))
+    return next((MODELS / directory).glob("modeling_*.py"))
+
+
+@cache
+def modeling_text(model_type):
+    return modeling_file(model_type).read_text(encoding="utf-8")
+
+
 def modeling(model_type):
     """The module with the family's modeling code."""
-    directory = model_type_to_module_name(CODE_OF.get(model_type, model_type))
-    file = next((MODELS / directory).glob("modeling_*.py"))
-    return importlib.import_module(f"transformers.models.{directory}.{file.stem}")
+    file = modeling_file(model_type)
+    return importlib.import_module(f"transformers.models.{file.parent.name}.{file.stem}")
 
 
-@cache
-def rotary_class(model_type):
+def rotary_name(model_type):
     """The family's RotaryEmbedding class, by the name of its config class, or None."""
-    module = modeling(model_type)
-    found = {name: item for name, item in inspect.getmembers(module, inspect.isclass)
-             if name.endswith("RotaryEmbedding") and item.__module__ == module.__name__
-             and "Vision" not in name}
     if model_type in CLASS_OF:
-        return found[CLASS_OF[model_type]]
+        return CLASS_OF[model_type]
+    written = re.findall(r"^class (\w*RotaryEmbedding)\b", modeling_text(model_type),
+                         re.MULTILINE)
+    found = [name for name in written if "Vision" not in name]
     wanted = re.sub(r"(Text)?(Config|)$", "", CONFIG_MAPPING_NAMES[model_type])
-    for name, item in found.items():
+    for name in found:
         if re.sub(r"(Text)?RotaryEmbedding$", "", name) == wanted:
-            return item
-    return next(iter(found.values())) if len(found) == 1 else None
+            return name
+    return found[0] if len(found) == 1 else None
+
+
+def rotary_class(model_type):
+    return getattr(modeling(model_type), rotary_name(model_type))
 
 
 def frequencies(rotary):

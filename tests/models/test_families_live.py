@@ -4,6 +4,7 @@ The oracle is the family's own config class and rotary module, from a small conf
 """
 
 import os
+import re
 import warnings
 
 import pytest
@@ -25,8 +26,8 @@ NO_DEFAULT = {"cohere_compass_text": "rope_parameters is empty by default",
               "qwen3_omni_moe_text": "2048 / 28 is no whole head"}
 ROTARY = sorted(name for name, family in families().items()
                 if family.rotary and name == family.model_type
-                and library.config_class(name) is not None
-                and library.rotary_class(name) is not None
+                and library.has_config(name)
+                and library.rotary_name(name) is not None
                 and name not in ("gptj", "codegen"))  # these keep a table of sines
 FLAT = [name for name in ROTARY if not families()[name].sets
         and families()[name].scaling_read]
@@ -156,8 +157,8 @@ def test_layer_types_by_rule(model_type):
 
 
 LAYOUT = [name for name in ROTARY
-          if hasattr(library.modeling(name), "apply_rotary_pos_emb")
-          or hasattr(library.modeling(name), "apply_rotary_pos_emb_interleave")]
+          if re.search(r"^def apply_rotary_pos_emb(_interleave)?\(",
+                       library.modeling_text(name), re.MULTILINE)]
 
 
 def mixed_dimensions(function, width):
