@@ -285,7 +285,8 @@ OURS = {"apex-lessons", "tests", "notebooks", "browser", "build", "install"}
 
 
 @pytest.mark.parametrize(("start", "extras"), [
-    ("apex_lessons/", ["course"]), ("notebooks/0", ["course"]), ("notebooks/machine/b", [
+    ("apex_lessons/", ["course", "classroom"]), ("notebooks/0", ["course"]),
+    ("notebooks/machine/b", [
         "course", "test"]), ("tests/bench/", ["bench"]), ("tests/", ["course", "test", "bench"])])
 def test_what_is_imported_is_declared(start, extras):
     declared = {Requirement(one).name for extra in extras for one in EXTRAS[extra]} | {"torch"}

@@ -13,7 +13,7 @@ import os
 import sys
 
 # command -> its module in this package
-COMMANDS = {"explain": "explain", "compare": "compare"}
+COMMANDS = {"explain": "explain", "compare": "compare", "grade": "grade"}
 OK, REFUSED = 0, 2
 
 

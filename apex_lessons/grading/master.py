@@ -61,7 +61,7 @@ def _kind(code: bool, label: dict) -> str:
 
 
 def troubles(assignment: Assignment, cells: list[Cell]) -> list[str]:
-    """What does not fit between an assignment's rubric and its master; [] if all fits."""
+    """What does not fit between an assignment's rubric and its master, in words."""
     found = [f"its master has no {kind} cell with grade_id {part.name!r}"
              for kind, parts in (("solution", assignment.tasks),
                                  ("written", assignment.written))

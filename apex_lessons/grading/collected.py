@@ -1,0 +1,118 @@
+"""Finding what a class has handed in, and reading it without trusting it.
+
+Three layouts, which may be mixed: nbgrader's (``<student>/<assignment>/x.ipynb`` in
+``submitted``; that folder or the one above it is named), a folder for each student
+(``<student>/x.ipynb``), and files alone (``<student>.ipynb``).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+LARGEST = 100  # MB
+SHOWN = 5  # names of other files in a message
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What one student has handed in; ``path`` is None where no notebook is."""
+
+    student: str
+    path: Path | None
+    notes: tuple[str, ...] = ()
+    reason: str = ""  # why there is no notebook
+
+
+class Refused(ValueError):
+    """A file that is not read; the message says why."""
+
+
+def find(folder: Path, assignment: str, leave_out: Path) -> list[Submission]:
+    """All submissions of a folder, by student; ``leave_out``: the results' folder.
+
+    ValueError where nothing is that could be a submission.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder; give the one with the submissions")
+    if (folder / "submitted").is_dir():
+        folder = folder / "submitted"
+    found: dict[str, Submission] = {}
+    for entry in sorted(folder.iterdir(), key=lambda one: (one.is_file(), one.name)):
+        if entry.name.startswith((".", "__MACOSX")) or entry.resolve() == leave_out:
+            continue
+        one = _of_entry(entry, assignment)
+        if one is not None and one.student in found:
+            first = found[one.student]
+            one = Submission(first.student, first.path or one.path, (*first.notes,
+                             f"Handed in twice: {entry.name} was not looked at."
+                             if first.path else f"Taken from {entry.name}."))
+        if one is not None:
+            found[one.student] = one
+    if not found:
+        raise ValueError(f"{folder} holds no submission: neither a folder for each"
+                         " student nor files <student>.ipynb")
+    return sorted(found.values(), key=lambda one: one.student)
+
+
+def _of_entry(entry: Path, assignment: str) -> Submission | None:
+    is_notebook = _is_notebook(entry)
+    if entry.is_symlink():
+        student = entry.stem if is_notebook else entry.name
+        return Submission(student, None, reason="A link was handed in, not a file.")
+    if entry.is_dir() and not is_notebook:
+        return _of_folder(entry, assignment)
+    return Submission(entry.stem, entry) if is_notebook else None
+
+
+def _of_folder(folder: Path, assignment: str) -> Submission:
+    inner = folder / assignment
+    place = inner if inner.is_dir() and not inner.is_symlink() else folder
+    notebooks = sorted(path for path in place.iterdir() if _is_notebook(path))
+    if not notebooks:
+        return Submission(folder.name, None, reason=_nothing(folder, assignment))
+    named = [path for path in notebooks if path.stem == assignment]
+    chosen = (named or sorted(notebooks, key=_age))[-1]
+    others = [path.name for path in notebooks if path != chosen]
+    why = "" if named else ", the newest"
+    notes = (f"Several notebooks were handed in; {chosen.name}{why}, was graded, not"
+             f" {', '.join(others[:SHOWN])}.",) if others else ()
+    return Submission(folder.name, chosen, notes)
+
+
+def _nothing(folder: Path, assignment: str) -> str:
+    there = sorted(path.relative_to(folder).as_posix() for path in
+                   (*folder.glob("*"), *folder.glob("*/*")) if not path.is_dir())
+    seen = f" What is there: {', '.join(there[:SHOWN])}." if there else ""
+    return f"No notebook was handed in for {assignment}.{seen}"
+
+
+def _is_notebook(path: Path) -> bool:
+    return path.suffix.lower() == ".ipynb" and not path.name.startswith(".")
+
+
+def _age(path: Path) -> tuple[int, str]:
+    return path.lstat().st_mtime_ns, path.name
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a submitted file. Refused: no ordinary file, or too large.
+
+    A link is not followed, a pipe not waited for.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise Refused("What was handed in is no ordinary file.")
+            data = file.read((LARGEST << 20) + 1)
+    except OSError as error:
+        raise Refused("What was handed in cannot be read as a file"
+                      f" ({error.strerror}).") from None
+    if len(data) > LARGEST << 20:
+        raise Refused(f"The file is larger than {LARGEST} MB. Clear the outputs"
+                      " (Kernel, Restart Kernel and Clear Outputs), save, hand in"
+                      " again.")
+    return data

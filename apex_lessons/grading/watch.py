@@ -1,0 +1,260 @@
+"""One start of a sandbox, watched from outside: time, memory, processes, answers.
+
+What the sandbox reports is read as it comes, never more than a cap, and nothing of it
+is believed but that it was reported. Whoever oversteps a limit is killed with all its
+processes; what had been reported by then stays.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+
+from apex_lessons.grading import sandbox
+from apex_lessons.grading.sandbox import Limits
+
+CANCELLED = threading.Event()  # set: every sandbox of this process is ended
+INTERVAL = 0.05  # seconds between two looks at a sandbox
+CHUNK = 1 << 16
+MOST_EVENTS = 20_000
+MARGIN = 8  # bubblewrap's own processes, and what comes and goes
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+@dataclass
+class Usage:
+    """What all processes of a sandbox use together."""
+
+    seconds: float = 0.0  # of processor time, those that ended included
+    memory: float = 0.0  # MB that belong to them alone, not to files
+    processes: int = 0  # threads included
+
+
+@dataclass
+class Attempt:
+    """What one start of the sandbox brought."""
+
+    events: list[dict] = field(default_factory=list)  # before the inputs were sent
+    answers: list[dict] = field(default_factory=list)  # after that: may hold inputs
+    step: str | None = None  # the one that was running at the end
+    stopped: str = ""  # why it did not reach its end: a key of feedback.STOPPED
+    seconds: float = 0.0  # of processor time in steps
+    complaint: str = ""  # the end of its standard error
+
+    @property
+    def started(self) -> bool:
+        """Did Python and torch come up?"""
+        return any(event["event"] == "started" for event in self.events)
+
+
+def usage(process: int) -> Usage:
+    """What a process and all its descendants use now; they may end meanwhile."""
+    total, waiting = Usage(), [process]
+    while waiting:
+        number = waiting.pop()
+        try:
+            waiting += _children(number)
+            _add(number, total)
+        except (OSError, IndexError, ValueError):
+            continue  # it has ended since it was listed
+    return total
+
+
+def _children(process: int) -> list[int]:
+    found: list[int] = []
+    for thread in os.listdir(f"/proc/{process}/task"):
+        with open(f"/proc/{process}/task/{thread}/children", "rb") as listed:
+            found += map(int, listed.read().split())
+    return found
+
+
+def _add(process: int, total: Usage) -> None:
+    with open(f"/proc/{process}/stat", "rb") as file:
+        # what follows the name, which may hold anything, brackets too
+        fields = file.read().rpartition(b") ")[2].split()
+    with open(f"/proc/{process}/statm", "rb") as file:
+        resident, shared = map(int, file.read().split()[1:3])
+    total.seconds += sum(map(int, fields[11:15])) / TICKS
+    total.processes += int(fields[17])
+    total.memory += (resident - shared) * PAGE_MB
+
+
+class Watch:
+    """Feeds one runner, reads its events and keeps its limits."""
+
+    def __init__(self, process: subprocess.Popen, job: dict, notebook: bytes,
+                 inputs: list, limits: Limits, left: float):
+        self.process, self.limits, self.inputs = process, limits, inputs
+        self.left = left  # seconds of processor time for all steps
+        self.attempt = Attempt()
+        self.target = self.attempt.events
+        self.unread, self.size = b"", 0
+        self.now = Usage()
+        self.all_steps = self.one_step = None  # (processor, clock) where they began
+        self.clock = time.monotonic()
+        self.selector = selectors.DefaultSelector()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            os.set_blocking(stream.fileno(), False)
+        self.selector.register(process.stdout, selectors.EVENT_READ)
+        self._send(_frame(json.dumps(job).encode()) + _frame(notebook))
+
+    def run(self) -> Attempt:
+        """Watch until the runner ends or is ended."""
+        looked, ended = self.clock, False
+        while not ended and not self.attempt.stopped:
+            for key, _ in self.selector.select(INTERVAL):
+                if key.fileobj is self.process.stdin:
+                    self._write()
+                else:
+                    ended = not self._read()
+            if time.monotonic() - looked >= INTERVAL:
+                self._look()
+                looked = time.monotonic()
+        return self._finish()
+
+    def _send(self, data: bytes) -> None:
+        self.outgoing = memoryview(data)
+        if self.process.stdin not in self.selector.get_map():
+            self.selector.register(self.process.stdin, selectors.EVENT_WRITE)
+
+    def _write(self) -> None:
+        try:
+            sent = os.write(self.process.stdin.fileno(), self.outgoing[:CHUNK])
+            self.outgoing = self.outgoing[sent:]
+        except BrokenPipeError:
+            self.outgoing = self.outgoing[:0]
+        if not self.outgoing:
+            self.selector.unregister(self.process.stdin)
+
+    def _read(self) -> bool:
+        """Take in what has come; False at the end."""
+        data = os.read(self.process.stdout.fileno(), CHUNK)
+        self.size += len(data)
+        *lines, self.unread = (self.unread + data).split(b"\n")
+        for line in lines:
+            self._take(line)
+        if self.size > self.limits.answers << 20 or len(self.target) > MOST_EVENTS:
+            self.attempt.stopped = "answers"
+        return bool(data)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            event = json.loads(line)
+            name, step = event["event"], event.get("step")
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return  # nothing that the runner says
+        self.target.append(event)
+        if name in ("started", "begin", "ready"):
+            self._new_step(step if isinstance(step, str) else None)
+        if name == "end":
+            self.attempt.step = None
+        if name == "ready" and self.target is self.attempt.events:
+            self.target = self.attempt.answers
+            self._send(_frame(json.dumps(self.inputs).encode()))
+
+    def _new_step(self, step: str | None) -> None:
+        self._measure()
+        self.attempt.step = step
+        self.one_step = self.now.seconds, time.monotonic()
+        self.all_steps = self.all_steps or self.one_step
+
+    def _measure(self) -> None:
+        now = usage(self.process.pid)
+        now.seconds = max(now.seconds, self.now.seconds)  # what has ended counts still
+        self.now = now
+        if self.all_steps:
+            self.attempt.seconds = now.seconds - self.all_steps[0]
+
+    def _look(self) -> None:
+        """Compare what is used with the limits."""
+        if CANCELLED.is_set():
+            raise InterruptedError("grading was interrupted")
+        self._measure()
+        limits, start = self.limits, (0.0, self.clock)
+        if self.all_steps is None:
+            late = self._late(start, limits.start)
+        else:
+            late = (self._late(self.one_step, limits.step)
+                    or self._late(self.all_steps, self.left))
+        if late:
+            self.attempt.stopped = "time"
+        elif self.now.memory > limits.memory:
+            self.attempt.stopped = "memory"
+        elif self.now.processes > limits.processes + MARGIN:
+            self.attempt.stopped = "processes"
+
+    def _late(self, began: tuple[float, float], most: float) -> bool:
+        processor, clock = self.now.seconds - began[0], time.monotonic() - began[1]
+        return processor > most or clock > self.limits.patience * most
+
+    def _finish(self) -> Attempt:
+        self._measure()
+        kill(self.process)
+        self.attempt.complaint = _rest(self.process.stderr)
+        self.selector.close()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            stream.close()
+        said = {event["event"] for event in self.attempt.events + self.attempt.answers
+                if isinstance(event["event"], str)}
+        if not self.attempt.stopped and not {"bye", "unreadable"} & said:
+            self.attempt.stopped = "exit"
+        return self.attempt
+
+
+def watch(mode: str, job: dict, notebook: bytes, inputs: list, limits: Limits,
+          left: float, hide: tuple[str, ...] = ()) -> Attempt:
+    """Start a runner and watch it to its end; ``left``: seconds for all its steps."""
+    process = sandbox.start(mode, hide)
+    try:
+        return Watch(process, job, notebook, inputs, limits, left).run()
+    finally:
+        kill(process)
+
+
+def kill(process: subprocess.Popen) -> None:
+    """End a runner and everything it started.
+
+    In a sandbox all ends with its first process; without one, what is known is ended.
+    """
+    home = getattr(process, "home", None)
+    if process.poll() is None and home:
+        for number in [process.pid, *_descendants(process.pid)]:
+            _signal(number)
+    process.kill()
+    process.wait()
+    if home:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _descendants(process: int) -> list[int]:
+    try:
+        children = _children(process)
+    except OSError:
+        return []
+    return children + [number for child in children for number in _descendants(child)]
+
+
+def _signal(process: int) -> None:
+    try:
+        os.kill(process, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it was quicker
+
+
+def _frame(data: bytes) -> bytes:
+    return len(data).to_bytes(8, "big") + data
+
+
+def _rest(stream) -> str:
+    try:
+        return os.read(stream.fileno(), CHUNK).decode("utf-8", "replace")[-500:]
+    except BlockingIOError:
+        return ""
