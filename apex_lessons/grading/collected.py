@@ -76,8 +76,8 @@ def _of_folder(folder: Path, assignment: str) -> Submission:
     named = [path for path in notebooks if path.stem == assignment]
     chosen = (named or sorted(notebooks, key=_age))[-1]
     others = [path.name for path in notebooks if path != chosen]
-    why = "" if named else ", the newest"
-    notes = (f"Several notebooks were handed in; {chosen.name}{why}, was graded, not"
+    why = "" if named else ", the newest,"
+    notes = (f"Several notebooks were handed in; {chosen.name}{why} was graded, not"
              f" {', '.join(others[:SHOWN])}.",) if others else ()
     return Submission(folder.name, chosen, notes)
 
@@ -104,9 +104,11 @@ def read(path: Path) -> bytes:
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        with os.fdopen(os.open(path, flags), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise Refused("What was handed in is no ordinary file.")
+        descriptor = os.open(path, flags)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise Refused("What was handed in is no ordinary file.")
+        with os.fdopen(descriptor, "rb") as file:
             data = file.read((LARGEST << 20) + 1)
     except OSError as error:
         raise Refused("What was handed in cannot be read as a file"

@@ -15,6 +15,7 @@ import json
 import linecache
 import os
 import resource
+import signal
 import sys
 
 LONGEST_MESSAGE = 2000
@@ -84,9 +85,18 @@ def run_step(label: str, source: str, namespace: dict) -> str:
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     try:
         exec(compile(source, name, "exec", dont_inherit=True), namespace)
+        calm()
     except BaseException as error:  # SystemExit and KeyboardInterrupt end a cell only
         return describe(error, name)
     return ""
+
+
+def calm() -> None:
+    """Take back what a cell may have left running in this thread."""
+    sys.settrace(None)
+    sys.setprofile(None)
+    for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+        signal.setitimer(timer, 0)
 
 
 def describe(error: BaseException, name: str) -> str:
