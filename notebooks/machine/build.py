@@ -91,13 +91,17 @@ def kernel_environment() -> dict[str, str]:
                         "PYTHONHASHSEED": "0"}
 
 
-def execute(notebook, progress=lambda done, total: None) -> None:
-    """Run all cells in place, in a fresh kernel whose folder is the pages' folder."""
+def execute(notebook, progress=lambda done, total: None, *,
+            widgets: bool = False) -> None:
+    """Run all cells in place, in a fresh kernel whose folder is the pages' folder.
+
+    ``widgets`` keeps what the widgets hold, in the notebook's metadata.
+    """
     total = len(notebook.cells)
     with private_kernel() as manager, tempfile.TemporaryDirectory() as ipython:
         client = NotebookClient(
             notebook, km=manager, timeout=CELL_SECONDS, record_timing=False,
-            store_widget_state=False, coalesce_streams=True,
+            store_widget_state=widgets, coalesce_streams=True,
             resources={"metadata": {"path": str(FOLDER)}}, startup_timeout=300,
             on_cell_start=lambda cell, cell_index: progress(cell_index, total))
         client.owns_km = True  # so that it also ends the kernel, whatever happens
