@@ -1,0 +1,151 @@
+"""A small class, graded again and again: nothing is lost, nothing is done twice."""
+
+import json
+
+import pytest
+
+from apex_lessons.grading import classroom, engines
+from apex_lessons.grading.classroom import Class, Settings
+from apex_lessons.grading.submission import Record
+from tests.grading import tiny
+
+
+class Room:
+    """A folder with the tiny assignment and submissions, and how often each was run."""
+
+    def __init__(self, folder, monkeypatch):
+        self.folder, self.submitted, self.ran = folder, folder / "in", []
+        self.assignment = tiny.write_assignment(folder)
+        self.submitted.mkdir()
+        monkeypatch.setattr(classroom.sandbox, "find_mode", lambda: "root")
+        monkeypatch.setattr(classroom, "run_submission", self.pretend)
+
+    def pretend(self, data, plan, limits, mode, hide):
+        """What a submission is said to answer: its file holds the values of its functions."""
+        self.ran.append(data)
+        if data == b"breaks":
+            return Record(failed="no memory for a new process")
+        return Record(answers={line["step"]: {n: {"nothing": True} for n in (0, 1)}
+                               for line in plan["criteria"]}, notes=[data.decode()])
+
+    def hand_in(self, **files):
+        for student, text in files.items():
+            (self.submitted / f"{student}.ipynb").write_text(text, encoding="utf-8")
+
+    def grade(self, **settings):
+        """Run the grader; returns the bytes that were run and the results."""
+        self.ran.clear()
+        results = Class(self.assignment, self.submitted, self.folder / "out",
+                        Settings(workers=2, **settings)).grade()
+        return sorted(self.ran), {one["student"]: one for one in results}
+
+    def files(self):
+        return {path.relative_to(self.folder).as_posix(): path.read_bytes()
+                for path in (self.folder / "out").rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    return Room(tmp_path, monkeypatch)
+
+
+def test_a_second_time_nothing_is_run_and_nothing_changes(room):
+    room.hand_in(anna="a", ben="b")
+    assert room.grade()[0] == [b"a", b"b"]
+    before = room.files()
+    assert room.grade()[0] == [] and room.files() == before
+    assert set(before) == {f"out/{name}" for name in (
+        "grades.csv", "overview.html", "written.html", "results/anna.json",
+        "results/ben.json", "students/anna.html", "students/ben.html")}
+
+
+def test_only_what_is_new_or_changed_is_run(room):
+    room.hand_in(anna="a", ben="b")
+    room.grade()
+    room.hand_in(ben="better", cy="c")
+    ran, results = room.grade()
+    assert ran == [b"better", b"c"] and results["ben"]["notes"] == ["better"]
+
+
+@pytest.mark.parametrize("change", ["seed", "limits", "assignment", "program"])
+def test_another_basis_runs_all_again(room, change, monkeypatch):
+    room.hand_in(anna="a")
+    room.grade()
+    settings = {}
+    if change == "seed":
+        settings = {"seed": 1}
+    elif change == "limits":
+        settings = {"limits": classroom.Limits(seconds=5)}
+    elif change == "assignment":
+        hidden = room.assignment / "hidden.py"
+        hidden.write_text(tiny.HIDDEN + "# more\n", encoding="utf-8")
+    else:
+        monkeypatch.setattr(classroom, "_program", lambda: b"another")
+    assert room.grade(**settings)[0] == [b"a"]
+
+
+@pytest.mark.parametrize("spoil", ["results/anna.json", "students/anna.html"])
+def test_a_file_that_is_lost_or_broken_is_made_again(room, spoil):
+    room.hand_in(anna="a", ben="b")
+    room.grade()
+    before = room.files()
+    place = room.folder / "out" / spoil
+    place.write_text("{", encoding="utf-8") if spoil.endswith("json") else place.unlink()
+    room.grade()
+    assert room.files() == before
+
+
+def test_a_failure_of_the_machine_is_no_mark_and_is_tried_again(room):
+    room.hand_in(anna="breaks", ben="b")
+    _, results = room.grade()
+    assert results["anna"]["status"] == "not graded"
+    assert "no memory for a new process" in results["anna"]["reason"]
+    assert "anna,not graded,,7" in (room.folder / "out" / "grades.csv").read_text("utf-8")
+    assert room.grade()[0] == [b"breaks"]
+
+
+def test_a_crash_in_the_middle_keeps_what_was_done(room, monkeypatch):
+    room.hand_in(**{f"s{number}": str(number) for number in range(6)})
+    work, done = engines.here, []
+
+    def until_the_power_fails(*arguments):
+        for result in work(*arguments):
+            if len(done) == 3:
+                raise KeyboardInterrupt
+            done.append(result[0])
+            yield result
+
+    monkeypatch.setattr(engines, "here", until_the_power_fails)
+    with pytest.raises(KeyboardInterrupt):
+        room.grade()
+    monkeypatch.setattr(engines, "here", work)
+    ran, results = room.grade()
+    assert len(ran) == 3 and len(results) == 6
+    assert not {f"s{data.decode()}" for data in ran} & set(done)
+
+
+def test_the_bar_moves_once_for_each(room):
+    room.hand_in(anna="a", ben="b")
+    (room.submitted / "cy").mkdir()
+    for _ in range(2):
+        ticks = []
+        Class(room.assignment, room.submitted, room.folder / "out",
+              Settings()).grade(lambda: ticks.append(1))
+        assert len(ticks) == 3
+
+
+def test_results_inside_the_submissions_are_no_student(room):
+    room.hand_in(anna="a")
+    for _ in range(2):
+        results = Class(room.assignment, room.submitted, room.submitted / "out",
+                        Settings()).grade()
+        assert [one["student"] for one in results] == ["anna"]
+
+
+def test_the_teachers_file_holds_everything(room):
+    room.hand_in(anna="a")
+    room.grade()
+    stored = json.loads((room.folder / "out" / "results" / "anna.json").read_text("utf-8"))
+    assert {"key", "student", "status", "points", "out_of", "tasks", "notes", "cells",
+            "written", "for_the_teacher", "reason", "file"} == set(stored)
+    assert [task["status"] for task in stored["tasks"]] == ["not attempted"] * 2
