@@ -28,7 +28,6 @@ def cores() -> int:
 def here(work: Work, jobs: Jobs, workers: int) -> Iterator[tuple[str, Record]]:
     """On this machine: a thread for each worker, each watching one sandbox."""
     pool, running = ThreadPoolExecutor(workers), {}
-    watch.CANCELLED.clear()
     try:
         for name, data in jobs:
             running[pool.submit(work, data)] = name
@@ -37,8 +36,9 @@ def here(work: Work, jobs: Jobs, workers: int) -> Iterator[tuple[str, Record]]:
         while running:
             yield from _done(running)
     finally:
-        watch.CANCELLED.set()
+        watch.CANCELLED.set()  # after an error or Ctrl-C: do not wait for what runs
         pool.shutdown(cancel_futures=True)
+        watch.CANCELLED.clear()
 
 
 def _done(running: dict[Future, str]) -> Iterator[tuple[str, Record]]:

@@ -169,7 +169,7 @@ def _same_number(got: Any, want: Any, tolerance: float | None) -> bool:
 def _close(got: torch.Tensor, want: torch.Tensor, tolerance: float | None) -> bool:
     """|got - want| <= tolerance (|want| + largest |want| / 10); NaN equals NaN."""
     if tolerance is None:
-        tolerance = TOLERANCES.get(want.dtype, 0.0)
+        tolerance = TOLERANCES.get(want.abs().dtype, 0.0)
     wide = torch.complex128 if want.is_complex() else torch.float64
     if not (want.is_floating_point() or want.is_complex()):
         return torch.equal(got, want)

@@ -51,7 +51,7 @@ class Limits:
     folder: int = 64  # MB of files
     answers: int = 8  # MB of answers
     start: float = 120.0  # seconds until Python and torch are there
-    patience: float = 3.0  # seconds on the clock for each second of processor time
+    patience: float = 5.0  # seconds on the clock for each second of processor time
 
     @property
     def step(self) -> float:
