@@ -8,11 +8,12 @@ TEST_OPTIONS ?=
 BENCH_OPTIONS ?=
 SITE_OPTIONS ?=
 PAGE ?=
+GRADE_OPTIONS ?=
 
 # What the caller's shell has set must not lead our Python elsewhere, nor make it translate
 # every module anew at each start.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
-export PYTHON TORCH LAB_OPTIONS TEST_OPTIONS PAGE
+export PYTHON TORCH LAB_OPTIONS TEST_OPTIONS PAGE ASSIGNMENT SUBMISSIONS OUT
 export PYTHONNOUSERSITE = 1
 
 MACHINE = notebooks/machine
@@ -35,14 +36,14 @@ if [ -z "$$found" ]; then \
 fi
 endef
 
-.PHONY: help install lab copy test test-slow notebooks site lint bench reset lock clean
+.PHONY: help install lab copy test test-slow notebooks site lint grade bench reset lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
 	@echo "The course:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 	@echo "Choices: PYTHON=python3.12, TORCH=\"...\" (another build of torch), LAB_OPTIONS=--no-browser,"
-	@echo "BROWSER=skip (tests without a browser), TEST_OPTIONS=\"...\" (for pytest). README.md says more."
+	@echo "BROWSER=skip, SANDBOX=skip (tests without a browser, without sandboxes), TEST_OPTIONS=\"...\" (for pytest). README.md says more."
 
 install:  ## make or renew the environment .venv (all commands below do this first)
 	@$(find_python); "$$found" $(MACHINE)/install.py
@@ -71,6 +72,10 @@ site: install  ## the whole course as web pages in _site/ (SITE_OPTIONS=--stored
 
 lint: install  ## check the pages without running them
 	@$(VENV_PYTHON) $(MACHINE)/lint.py
+
+grade: install  ## grade a class: ASSIGNMENT=rope SUBMISSIONS=folder OUT=folder
+	@$(VENV_PYTHON) -m apex_lessons grade "$$ASSIGNMENT" "$$SUBMISSIONS" --out "$$OUT" \
+	    $(GRADE_OPTIONS)
 
 bench: install  ## compare the speed with released libraries
 	@$(VENV_PYTHON) -m pip install -q --no-deps --require-hashes -r tests/bench/requirements.txt

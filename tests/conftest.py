@@ -32,9 +32,12 @@ FAMILIES = {
     "tests/notebooks": "notebooks", "notebooks": "notebooks",
     "tests/test_project.py": "notebooks",
     "tests/browser": "browser",
+    "tests/grading": "classroom", "apex_lessons/grading": "classroom",
+    "tests/assignments": "classroom",
     "": "mathematics",
 }
-ORDER = ["mathematics", "models", "figures and exercises", "explorers", "notebooks", "browser"]
+ORDER = ["mathematics", "models", "figures and exercises", "explorers", "classroom",
+         "notebooks", "browser"]
 REPORTS: dict[str, list] = {}  # family -> the reports of its tests' three phases
 
 

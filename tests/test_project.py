@@ -17,6 +17,7 @@ from packaging.version import Version
 from rattler import MatchSpec
 
 import apex_lessons
+from apex_lessons.grading import sandbox
 from notebooks.machine import browser, build, install, lock
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -281,7 +282,8 @@ def third_party_imports(names):
     return found
 
 
-OURS = {"apex-lessons", "tests", "notebooks", "browser", "build", "install"}
+OURS = {"apex-lessons", "tests", "notebooks", "browser", "bubblewrap", "build",
+        "install"}
 
 
 @pytest.mark.parametrize(("start", "extras"), [
@@ -449,6 +451,12 @@ def test_a_browser_is_there_unless_it_is_left_out():
     """`make test` found or installed one; without one the browser tests did not run."""
     assert os.environ.get("BROWSER") == "skip" or browser.find(), (
         "no Chromium: the browser tests did not run (BROWSER=skip leaves them out)")
+
+
+def test_a_sandbox_is_there_unless_it_is_left_out():
+    """`make test` found or installed one; without one the grading tests did not run."""
+    assert (sys.platform != "linux" or os.environ.get("SANDBOX") == "skip"
+            or sandbox.find_mode() in ("root", "user"))
 
 
 def test_versions_are_printed_on_a_page():

@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import browser  # noqa: E402
+import bubblewrap  # noqa: E402
 import build  # noqa: E402
 
 WORKERS = "2"
@@ -50,7 +51,7 @@ def pytest_command(slow: bool, environment: dict[str, str]) -> list[str]:
                                          f"--nbval-cell-timeout={CELL_SECONDS}", *built]
     return [sys.executable, "-m", "pytest", "tests", "apex_lessons", *which, "-q",
             "-n", WORKERS, "--dist", "loadfile", "--no-loadscope-reorder",
-            *browser_options(environment), *shlex.split(environment.get("TEST_OPTIONS", ""))]
+            *browser_options(environment), *bubblewrap.options(environment), *shlex.split(environment.get("TEST_OPTIONS", ""))]
 
 
 def main(arguments: list[str]) -> int:
