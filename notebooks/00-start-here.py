@@ -13,10 +13,11 @@
 # %% [markdown]
 # # Start here
 #
-# This course is about what happens to a token **before attention**: how a word becomes a
-# vector, why the vector is normalised, how position enters by turning it, and how a model
-# reads texts longer than those it was trained on. You will not be asked to believe
-# anything: every number on these pages is computed in front of you, and you can change it.
+# This course is about what happens to a token **before attention**: how a word becomes
+# a vector, why the vector is normalised, how position enters by turning it, and how a
+# model reads texts longer than those it was trained on. You will not be asked to
+# believe anything: every number on these pages is computed in front of you, and you can
+# change it.
 #
 # **Goals.** After this page you know
 #
@@ -52,16 +53,16 @@ torch.set_num_threads(1)
 # | [06 The reference, checked](06-the-reference-checked.ipynb) | Which claims of the source text are right? | to look up |
 #
 # The course follows the *APEX-1 Mathematical Reference, Part 1*. We call it **the
-# reference**, and a chapter that comes with it **the tutorial**. Where they are wrong, the
-# pages teach what is right and say so in one boxed line, with a link to page 06 and a
-# number such as E01.
+# reference**, and a chapter that comes with it **the tutorial**. Where they are wrong,
+# the pages teach what is right and say so in one boxed line, with a link to page 06 and
+# a number such as E01.
 
 # %% [markdown]
 # ## 2. How a page works
 #
-# A page is a row of cells. Run one with **Shift + Enter**, all of them with *Run > Run All
-# Cells*. You cannot break anything: your copy is yours, and `make reset PAGE=00` brings
-# this one back.
+# A page is a row of cells. Run one with **Shift + Enter**, all of them with *Run > Run
+# All Cells*. You cannot break anything: your copy is yours, and `make reset PAGE=00`
+# brings this one back.
 #
 # Each section asks you to **predict** first. Do it before you open the answer; a wrong
 # prediction is worth more than a right one that you only read.
@@ -106,8 +107,8 @@ check_turns(turns)
 # %% [markdown]
 # ## 3. The path of one token
 #
-# Here is the whole story in five rows of numbers, computed by the course's own functions
-# with small random weights and vectors of eight numbers.
+# Here is the whole story in five rows of numbers, computed by the course's own
+# functions with small random weights and vectors of eight numbers.
 #
 # 1. The **row** of the table that belongs to the token's id
 #    ([page 01](01-embedding-scaling.ipynb)).
@@ -124,8 +125,8 @@ check_turns(turns)
 # %%
 show(start.path_of_a_token(token=2, position=3),
      alt="Five rows of eight coloured numbers for token id 2: the row of the table, the"
-         " row times √d, after RMSNorm with RMS 1, the query, and the query turned by its"
-         " position 3, of the same size.",
+         " row times √d, after RMSNorm with RMS 1, the query, and the query turned by"
+         " its position 3, of the same size.",
      numbers=start.describe_path_of_a_token(token=2, position=3))
 
 # %% [markdown]
@@ -190,11 +191,11 @@ show(start.shapes(2, 2048, 512),
      numbers=start.describe_shapes(2, 2048, 512))
 
 # %% [markdown]
-# **Notice.** The scores hold $B \cdot H \cdot S^2$ numbers: twice the length, four times
-# the numbers. (Fast attention programs compute them piece by piece and never hold them
-# all.) Twice the d gives twice the vectors and queries, and twice the scores too, because
-# there are twice as many heads. The logits are the largest tensor here, because V,
-# 151,643, is larger than $H \cdot S = 8 \cdot 2048$.
+# **Notice.** The scores hold $B \cdot H \cdot S^2$ numbers: twice the length, four
+# times the numbers. (Fast attention programs compute them piece by piece and never hold
+# them all.) Twice the d gives twice the vectors and queries, and twice the scores too,
+# because there are twice as many heads. The logits are the largest tensor here, because
+# V, 151,643, is larger than $H \cdot S = 8 \cdot 2048$.
 
 # %%
 two, four = (start.tensor_shapes(2, length, 512)[4] for length in (2048, 4096))
@@ -223,17 +224,18 @@ small, large = apex1_config("small"), apex1_config("large")
 assert small.d_kv < 256 and small.d_q < 192 and large.W > 4096
 
 # %% [markdown]
-# > **The reference prints** $d_{ff} = \frac83 d$ (2.667 d), and bounds for $d_{kv}$, $d_q$
-# > and $W$ that Small or Large lies outside of. Its bounds for $L$ and $E$ start at Tiny,
-# > those for $d$ at Small; its $S$, 2,048 to 131,072, joins the training length of Small
-# > to the longest text of Large. See [page 06](06-the-reference-checked.ipynb), E39, E40
-# > and E41. These pages always take the settings files.
+# > **The reference prints** $d_{ff} = \frac83 d$ (2.667 d), and bounds for $d_{kv}$,
+# > $d_q$ and $W$ that Small or Large lies outside of. Its bounds for $L$ and $E$ start
+# > at Tiny, those for $d$ at Small; its $S$, 2,048 to 131,072, joins the training
+# > length of Small to the longest text of Large. See [page
+# > 06](06-the-reference-checked.ipynb), E39, E40 and E41. These pages always take the
+# > settings files.
 
 # %% [markdown]
 # ## 5. Your machine
 #
-# Every page runs on a laptop without a graphics card. This cell says what was found here;
-# what you see stored is from the machine that made the page.
+# Every page runs on a laptop without a graphics card. This cell says what was found
+# here; what you see stored is from the machine that made the page.
 
 # %% tags=["machine"] reason="versions and devices differ between machines"
 check_environment()
@@ -268,8 +270,8 @@ check_prerequisites(answers)
 #
 # </details>
 #
-# Three or more right: go on. Fewer: read what the diagnoses say, and go on all the same;
-# each page explains these things once more where they are needed.
+# Three or more right: go on. Fewer: read what the diagnoses say, and go on all the
+# same; each page explains these things once more where they are needed.
 
 # %% [markdown]
 # ## 7. Glossary
@@ -323,15 +325,16 @@ check_prerequisites(answers)
 #
 # ## What if
 #
-# 1. ... you move the same token to position 0? Which of the five rows changes, and what is
-#    the last one then?
+# 1. ... you move the same token to position 0? Which of the five rows changes, and what
+#    is the last one then?
 # 2. ... you use another token at the same position? Which rows change?
-# 3. ... d doubles and $d_h$ stays? What happens to the number of heads, and to the scores?
+# 3. ... d doubles and $d_h$ stays? What happens to the number of heads, and to the
+#    scores?
 #
 # ## Further reading
 #
 # - The reference, section 1 (notation) and sections 2 to 5 (the pages 01 to 04).
-# - Vaswani et al. 2017, *Attention Is All You Need* (arXiv:1706.03762), section 3.2: what
-#   queries, keys and scores are for.
+# - Vaswani et al. 2017, *Attention Is All You Need* (arXiv:1706.03762), section 3.2:
+#   what queries, keys and scores are for.
 #
 # Next: [Embedding scaling](01-embedding-scaling.ipynb).

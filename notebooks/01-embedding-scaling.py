@@ -23,18 +23,19 @@
 #
 # <details><summary>The short answer, if you cannot wait</summary>
 # In many models one table is both input and output. As output its rows should be short,
-# because a score is a sum of d products. As input its numbers should stand beside others
-# of size about one. The two sizes differ by √d, so a factor √d stands between the two
-# uses. In 2017 it also kept added positions from drowning the token. In a model with norms
-# and rotary positions it decides how loud the token is, at the start, beside what the
-# layers add to it; a norm right after it takes it away.
+# because a score is a sum of d products. As input its numbers should stand beside
+# others of size about one. The two sizes differ by √d, so a factor √d stands between
+# the two uses. In 2017 it also kept added positions from drowning the token. In a model
+# with norms and rotary positions it decides how loud the token is, at the start, beside
+# what the layers add to it; a norm right after it takes it away.
 # </details>
 #
 # **Goals.** After this page you can
 #
 # - say what a lookup computes, and which rows of the table learn from it;
 # - predict the size of a vector from the way the table was drawn;
-# - say what $\sqrt d$ does, what it does not do, and which conventions are one function;
+# - say what $\sqrt d$ does, what it does not do, and which conventions are one
+#   function;
 # - explain what tying shares, how its gradients add, and what it saves;
 # - predict the first loss of a model before it has learned anything.
 #
@@ -73,8 +74,9 @@ from apex_lessons.norm import rms_norm
 # *You will be able to say what a lookup computes, in two ways.*
 #
 # A tokenizer cuts text into tokens and gives each one a whole number, its **id**. An id
-# has no size and no direction: token 17 is not larger than token 16 in any useful sense.
-# So the model keeps a **table** with one row for each id. The row is the token's vector.
+# has no size and no direction: token 17 is not larger than token 16 in any useful
+# sense. So the model keeps a **table** with one row for each id. The row is the token's
+# vector.
 #
 # The worked example of the reference (section 2.4) has three tokens and $d = 4$:
 
@@ -158,8 +160,8 @@ check_one_hot_lookup(one_hot_lookup)
 #
 # </details>
 #
-# **Recap.** A lookup selects rows. It equals a one-hot product, and its gradient touches
-# only the rows used.
+# **Recap.** A lookup selects rows. It equals a one-hot product, and its gradient
+# touches only the rows used.
 
 # %% [markdown]
 # ## 2. How large are the numbers?
@@ -176,7 +178,8 @@ check_one_hot_lookup(one_hot_lookup)
 # | $N(0, 0.02^2)$ | 0.02 | APEX-1, GPT-2 |
 # | $N(0, 1/d)$ | $1/\sqrt d$ | tensor2tensor, the code of the 2017 Transformer |
 #
-# **Predict.** After $\times \sqrt{512}$, how large is one number, for each of the three?
+# **Predict.** After $\times \sqrt{512}$, how large is one number, for each of the
+# three?
 #
 # <details><summary>Answer</summary>
 # 22.6, 0.45 and 1. The next cell measures them on 2,000 rows.
@@ -212,14 +215,15 @@ print(f"worked example: mean square {before:.6f}, after × 2 {after:.4f}")
 
 # %% [markdown]
 # > **The reference prints** that unscaled vectors have variance about $1/d$ "since each
-# > element is $N(0, 0.02^2)$", and that $\times \sqrt d$ makes it about 1. These are two
-# > different inits in one sentence: $0.02^2$ is 0.0004 whatever $d$ is. Its own example
-# > ends at 0.0025. See [page 06](06-the-reference-checked.ipynb), E01, E02 and E03.
+# > element is $N(0, 0.02^2)$", and that $\times \sqrt d$ makes it about 1. These are
+# > two different inits in one sentence: $0.02^2$ is 0.0004 whatever $d$ is. Its own
+# > example ends at 0.0025. See [page 06](06-the-reference-checked.ipynb), E01, E02 and
+# > E03.
 #
 # > **The tutorial shows** a bare `nn.Embedding(vocab, d)` and says that its values have
-# > std 0.02. `nn.Embedding` draws std 1; the 0.02 is set elsewhere in that code. Copied as
-# > shown, a vector of 512 numbers has size 22.6 after scaling. See
-# > [page 06](06-the-reference-checked.ipynb), E04.
+# > std 0.02. `nn.Embedding` draws std 1; the 0.02 is set elsewhere in that code. Copied
+# > as shown, a vector of 512 numbers has size 22.6 after scaling. See [page
+# > 06](06-the-reference-checked.ipynb), E04.
 
 # %%
 torch.manual_seed(0)
@@ -232,16 +236,16 @@ assert 0.99 < bare.weight.std().item() < 1.01
 #
 # **Difficulty** ●○○ · **4 minutes**
 #
-# Return the rows of the given ids, times $\sqrt d$, in the dtype of the table. The check
-# knows many wrong programs by name: write a wrong one too, and read what it says.
+# Return the rows of the given ids, times $\sqrt d$, in the dtype of the table. The
+# check knows many wrong programs by name: write a wrong one too, and read what it says.
 #
 # <details><summary>Hint 1</summary>
 # d is the length of one row: <code>table.shape[1]</code>.
 # </details>
 #
 # <details><summary>Hint 2</summary>
-# Do not change the table itself: <code>table *= ...</code> would scale it again at every
-# call.
+# Do not change the table itself: <code>table *= ...</code> would scale it again at
+# every call.
 # </details>
 
 # %%
@@ -261,8 +265,8 @@ check_scaled_embedding(scaled_embedding)
 #
 # </details>
 #
-# **Recap.** The size after scaling is std × √d. Look at the init before you say what the
-# factor does.
+# **Recap.** The size after scaling is std × √d. Look at the init before you say what
+# the factor does.
 
 # %% [markdown]
 # ## 3. Why multiply at all?
@@ -271,14 +275,15 @@ check_scaled_embedding(scaled_embedding)
 #
 # ### Reason one: one table has two jobs
 #
-# In many models the same table is used twice. On the way in, rows become vectors. On the
-# way out, the model compares its last vector, called hidden here, with every row: the dot
-# product is that token's score, its **logit**, and probabilities are made from the logits.
-# Section 4 looks at this **tying** closely. Here we only ask: how large should a row be?
+# In many models the same table is used twice. On the way in, rows become vectors. On
+# the way out, the model compares its last vector, called hidden here, with every row:
+# the dot product is that token's score, its **logit**, and probabilities are made from
+# the logits. Section 4 looks at this **tying** closely. Here we only ask: how large
+# should a row be?
 #
-# - **On the way in** a vector is added to other vectors: to positions in 2017, to what the
-#   layers say today. Its numbers should not be far smaller than theirs. Size 1 is the
-#   natural choice.
+# - **On the way in** a vector is added to other vectors: to positions in 2017, to what
+#   the layers say today. Its numbers should not be far smaller than theirs. Size 1 is
+#   the natural choice.
 # - **On the way out** a logit is a sum of $d$ products. A sum of $d$ random products of
 #   size 1 has size $\sqrt d$. So for logits of size 1 the numbers should have size
 #   $1/\sqrt d$.
@@ -292,10 +297,10 @@ for size in (1.0, 512 ** -0.5):
     assert math.isclose(logits.std().item(), size * math.sqrt(512), rel_tol=0.02)
 
 # %% [markdown]
-# One tensor cannot have both sizes. They differ by $\sqrt d$, so whoever wants both needs
-# **a factor $\sqrt d$ somewhere between the two uses**. Multiply on the way in, or divide
-# on the way out: these are the conventions that you meet in real code. (Not everybody
-# wants both: GPT-2 ties its table and has no factor.)
+# One tensor cannot have both sizes. They differ by $\sqrt d$, so whoever wants both
+# needs **a factor $\sqrt d$ somewhere between the two uses**. Multiply on the way in,
+# or divide on the way out: these are the conventions that you meet in real code. (Not
+# everybody wants both: GPT-2 ties its table and has no factor.)
 
 # %%
 def vaswani(E, ids, h):         # drawn with std 1/√d
@@ -337,14 +342,15 @@ print("three conventions, one table: inputs and logits agree to 1e-5")
 # %%
 show(draw.conventions(),
      alt="A map with the size at the input on the horizontal axis and the size of the"
-         " logits on the vertical one. Vaswani and T5 share the point (1, 1); APEX-1 lies"
-         " on the diagonal from 0.45 to 1.69; GPT-2 lies far to the left at 0.02.",
+         " logits on the vertical one. Vaswani and T5 share the point (1, 1); APEX-1"
+         " lies on the diagonal from 0.45 to 1.69; GPT-2 lies far to the left at 0.02.",
      numbers=draw.describe_conventions())
 
 # %% [markdown]
 # > **The reference prints** "Used by: T5, PaLM, Gemma, APEX-1". Gemma multiplies on the
-# > way in. T5 and PaLM do not: they divide the logits (T5 in version 1.0; version 1.1 does
-# > not tie and has neither factor). See [page 06](06-the-reference-checked.ipynb), E05.
+# > way in. T5 and PaLM do not: they divide the logits (T5 in version 1.0; version 1.1
+# > does not tie and has neither factor). See [page 06](06-the-reference-checked.ipynb),
+# > E05.
 
 # %% [markdown]
 # ### The optimiser sees a difference
@@ -360,7 +366,8 @@ show(draw.conventions(),
 #
 # <details><summary>Answer</summary>
 # Vaswani's. With SGD by a factor d: the gradient is √d larger and the numbers are √d
-# smaller. With Adam by a factor √d: its first step does not look at the gradient's size.
+# smaller. With Adam by a factor √d: its first step does not look at the gradient's
+# size.
 # </details>
 
 # %%
@@ -373,9 +380,9 @@ show(draw.optimiser_step(),
 # **Notice.** So a convention is also a choice of learning rate for the table: divide
 # Vaswani's rate by $d$ (SGD) or by $\sqrt d$ (Adam) and the steps agree. Seen from
 # another side: Adam changes each number by about the learning rate, whatever its size.
-# A number of size 1 needs fifty times as many steps to change by its own size as a number
-# of size 0.02. That is why a table drawn with std 1 can seem not to learn at all, beside
-# weights of size 0.02.
+# A number of size 1 needs fifty times as many steps to change by its own size as a
+# number of size 0.02. That is why a table drawn with std 1 can seem not to learn at
+# all, beside weights of size 0.02.
 
 # %%
 rate, d = 1e-3, 512
@@ -406,9 +413,9 @@ print("rate relative to the table's size: the same step, nothing to divide")
 #
 # In 2017 the position of a token was **added** to its vector, as a table of sines and
 # cosines. Each pair has $\sin^2 + \cos^2 = 1$, so the numbers of that table have size
-# $1/\sqrt 2 = 0.71$ at every width. Vectors with numbers of size $1/\sqrt d$ would drown
-# in it. The paper states the factor in one sentence (section 3.4) and gives no reason;
-# the sizes speak for themselves.
+# $1/\sqrt 2 = 0.71$ at every width. Vectors with numbers of size $1/\sqrt d$ would
+# drown in it. The paper states the factor in one sentence (section 3.4) and gives no
+# reason; the sizes speak for themselves.
 
 # %%
 positions = draw.sinusoids(64, 512)  # [64, 512]
@@ -422,15 +429,16 @@ show(draw.position_share(),
      numbers=draw.describe_position_share())
 
 # %% [markdown]
-# **Notice.** With the factor and std $1/\sqrt d$, one third of the input (of its squared
-# length) is position, at every width. APEX-1 adds nothing to its embeddings: it uses
-# [rotary positions](03-rope.ipynb), which turn queries and keys later. So **this reason
-# does not hold in APEX-1.**
+# **Notice.** With the factor and std $1/\sqrt d$, one third of the input (of its
+# squared length) is position, at every width. APEX-1 adds nothing to its embeddings: it
+# uses [rotary positions](03-rope.ipynb), which turn queries and keys later. So **this
+# reason does not hold in APEX-1.**
 #
 # > **The tutorial says** that small embeddings get overwhelmed by the positional
 # > encoding, and **the reference** that the factor prevents vanishing activations. The
 # > first is true of added positions only; the second is not true here, since every
-# > sub-layer reads a normalised copy. See [page 06](06-the-reference-checked.ipynb), E07.
+# > sub-layer reads a normalised copy. See [page 06](06-the-reference-checked.ipynb),
+# > E07.
 
 # %% [markdown]
 # ### Reason three: the residual stream keeps it
@@ -442,8 +450,8 @@ show(draw.position_share(),
 # **Predict.** What does a norm right after the embedding make of the factor?
 #
 # <details><summary>Answer</summary>
-# It takes it away: the norm of 22.6 x is the norm of x. A rest of about 0.1 % stays, and
-# comes from the small ε inside the root.
+# It takes it away: the norm of 22.6 x is the norm of x. A rest of about 0.1 % stays,
+# and comes from the small ε inside the root.
 # </details>
 
 # %%
@@ -463,28 +471,28 @@ for eps in (1e-6, 0.0):
 # > [page 06](06-the-reference-checked.ipynb), E06.
 #
 # But a norm works on a **copy**. The vector itself goes on, past every block, in the
-# *residual stream*; each sub-layer only adds to it: `x = x + layer(norm(x))`. What a layer
-# adds has a size of its own, given by its weights. So the factor decides how loud the
-# token is beside what the layers add. We send the same 32 tokens through the same twelve
-# random blocks, with and without it. The blocks have the sizes of APEX-1 Small and weights
-# of std 0.02, but plain attention and one plain feed-forward network each.
+# *residual stream*; each sub-layer only adds to it: `x = x + layer(norm(x))`. What a
+# layer adds has a size of its own, given by its weights. So the factor decides how loud
+# the token is beside what the layers add. We send the same 32 tokens through the same
+# twelve random blocks, with and without it. The blocks have the sizes of APEX-1 Small
+# and weights of std 0.02, but plain attention and one plain feed-forward network each.
 
 # %%
 show(draw.residual_by_depth(),
      alt="Left: cosine of the stream with the token's own embedding over 24 sub-layers,"
-         " falling slowly from 1 to 0.73 with the factor, and at once to 0.03 without it."
-         " Right: the sizes of stream and additions.",
+         " falling slowly from 1 to 0.73 with the factor, and at once to 0.03 without"
+         " it. Right: the sizes of stream and additions.",
      numbers=draw.describe_residual_by_depth())
 
 # %% [markdown]
 # **Notice.** Without the factor the token enters with size 0.02 and the first sub-layer
-# adds more than three times as much: after one block the cosine with the token is 0.19, so
-# 4 % of the stream's square is still the token. With the factor it enters with size 0.45, and at the end more
-# than half of the stream's square is still the token ($0.73^2 = 0.53$). **This is what
-# $\times \sqrt d$ does in APEX-1: it makes the token loud beside the first layers.** A
-# larger init would do the same here, but it would change the logits too, since the table
-# is tied. We come back to that in section 5. And this is the start: training can change
-# it.
+# adds more than three times as much: after one block the cosine with the token is 0.19,
+# so 4 % of the stream's square is still the token. With the factor it enters with size
+# 0.45, and at the end more than half of the stream's square is still the token
+# ($0.73^2 = 0.53$). **This is what $\times \sqrt d$ does in APEX-1: it makes the token
+# loud beside the first layers.** A larger init would do the same here, but it would
+# change the logits too, since the table is tied. We come back to that in section 5. And this is
+# the start: training can change it.
 
 # %%
 with_factor, without = draw.stream_by_depth((math.sqrt(512), 1.0))
@@ -587,8 +595,8 @@ for how in ("head.weight = table.weight", "head.weight.data = table.weight.data"
 # the first move, then part for ever, in silence. So test identity (`is`), not equality;
 # and count parameters with `parameters()`, not by subtraction: a loader that clones the
 # tensor gives the larger count. In a tied pair the same tensor has two names, so a loop
-# over modules meets it twice; an optimiser refuses a parameter that is in two groups, so
-# keep only what you have not met before. The next cell shows both.
+# over modules meets it twice; an optimiser refuses a parameter that is in two groups,
+# so keep only what you have not met before. The next cell shows both.
 
 # %%
 pair = tie("head.weight = table.weight")
@@ -613,9 +621,10 @@ change = layer.logits(torch.ones(4))[0].item() - before
 print(f"one entry of row 0 grew by 1, so its logit for (1, 1, 1, 1) by {change:.1f}")
 
 # %% [markdown]
-# One name in the file means: nothing to tie again after loading. Where one tensor has two
-# names, the file format safetensors refuses to save them. Then drop one name when saving
-# and tie again after loading; a clone would make the error go away, and the tie too.
+# One name in the file means: nothing to tie again after loading. Where one tensor has
+# two names, the file format safetensors refuses to save them. Then drop one name when
+# saving and tie again after loading; a clone would make the error go away, and the tie
+# too.
 
 # %%
 try:
@@ -663,16 +672,17 @@ print(f"p0 = {p0:.6f}")
 
 # %%
 show(draw.gradient_paths(identity, 0, 1, math.sqrt(2)),
-     alt="Three 2 by 2 heat maps. The lookup path fills row 0, the head path fills column"
-         " 0; their sum is 2.2753 in the corner, minus 1.1376 beside and below it, 0.",
+     alt="Three 2 by 2 heat maps. The lookup path fills row 0, the head path fills"
+         " column 0; their sum is 2.2753 in the corner, minus 1.1376 beside and below"
+         " it, 0.",
      numbers=draw.describe_gradient_paths(identity, 0, 1, math.sqrt(2)))
 
 # %% [markdown]
 # **Notice.** The lookup teaches one row. The head teaches **every** row: each token is
-# pushed away a little from this hidden vector, and the target is pulled towards it. So a
-# rare token's row still moves at every step, through the head. This fits a finding of
-# Press and Wolf (2017): a tied table behaves more like an output table than like an input
-# table.
+# pushed away a little from this hidden vector, and the target is pulled towards it. So
+# a rare token's row still moves at every step, through the head. This fits a finding of
+# Press and Wolf (2017): a tied table behaves more like an output table than like an
+# input table.
 
 # %% [markdown]
 # ### What tying saves
@@ -688,10 +698,10 @@ show(draw.tying_savings(),
 
 # %% [markdown]
 # > **The tutorial says** that tying saves 77.6 million parameters, "huge for the Small
-# > model". The number is right: 12.9 % of what Small would have without it. But Small also
-# > has four multi-token heads that are not tied, and they hold four times as much. See
-# > [page 06](06-the-reference-checked.ipynb), E09. Another page of that project says that
-# > tying saves about 550 million in Large; 1,087 million is right.
+# > model". The number is right: 12.9 % of what Small would have without it. But Small
+# > also has four multi-token heads that are not tied, and they hold four times as much.
+# > See [page 06](06-the-reference-checked.ipynb), E09. Another page of that project
+# > says that tying saves about 550 million in Large; 1,087 million is right.
 
 # %%
 small = draw.savings()["small"]
@@ -714,37 +724,38 @@ print(f"Llama-3.2-1B: tying saves {saved:,}")
 assert 1_498_482_688 - saved == 1_235_814_400
 
 # %% [markdown]
-# > **The tutorial says** that tying is used in "GPT-2, Llama, DeepSeek, etc." GPT-2: yes.
-# > Of the Llama text models read here only the small 3.2 ones share; DeepSeek-V3 does not.
-# > See [page 06](06-the-reference-checked.ipynb), E08.
+# > **The tutorial says** that tying is used in "GPT-2, Llama, DeepSeek, etc." GPT-2:
+# > yes. Of the Llama text models read here only the small 3.2 ones share; DeepSeek-V3
+# > does not. See [page 06](06-the-reference-checked.ipynb), E08.
 #
-# Llama-3.2-1B has 1,235,814,400 parameters. A teaching notebook once announced the tie and
-# printed this number by subtraction, but its loader had cloned the tensor: 1,498,482,688
-# were in memory. Small models often tie, where a second table would be a large share of
-# the model; large ones mostly do not. There are exceptions both ways: PaLM 540B, phi-1.
+# Llama-3.2-1B has 1,235,814,400 parameters. A teaching notebook once announced the tie
+# and printed this number by subtraction, but its loader had cloned the tensor:
+# 1,498,482,688 were in memory. Small models often tie, where a second table would be a
+# large share of the model; large ones mostly do not. There are exceptions both ways:
+# PaLM 540B, phi-1.
 
 # %% [markdown]
 # ### Exercise 1.4: The gradient of a tied table
 #
 # **Difficulty** ●●● · **8 minutes**
 #
-# hidden = $\sqrt d$ · table[token]; logits = table @ hidden; the loss is the cross entropy
-# with `target`. Return the gradient of the loss on the table, [V, d]. By hand or with
-# autograd: both are right.
+# hidden = $\sqrt d$ · table[token]; logits = table @ hidden; the loss is the cross
+# entropy with `target`. Return the gradient of the loss on the table, [V, d]. By hand
+# or with autograd: both are right.
 #
 # <details><summary>Hint 1</summary>
 # The error of the logits is softmax(logits) minus the one-hot target.
 # </details>
 #
 # <details><summary>Hint 2</summary>
-# Head path: the outer product of that error and hidden, on all rows. Lookup path: error @
-# table is the gradient of hidden; hidden is √d times one row, so that row gets √d times
-# it.
+# Head path: the outer product of that error and hidden, on all rows. Lookup path: error
+# @ table is the gradient of hidden; hidden is √d times one row, so that row gets √d
+# times it.
 # </details>
 #
 # <details><summary>Hint 3</summary>
-# With autograd: copy the table with <code>.detach().clone().requires_grad_()</code>, use
-# the copy in both places, and return its <code>.grad</code>.
+# With autograd: copy the table with <code>.detach().clone().requires_grad_()</code>,
+# use the copy in both places, and return its <code>.grad</code>.
 # </details>
 
 # %%
@@ -770,8 +781,8 @@ check_tied_gradient(tied_gradient)
 #
 # </details>
 #
-# **Recap.** A tie is one object. Its gradient is the sum of all uses: one row through the
-# lookup, all rows through the head.
+# **Recap.** A tie is one object. Its gradient is the sum of all uses: one row through
+# the lookup, all rows through the head.
 
 # %% [markdown]
 # ## 5. The first logits and the first loss
@@ -779,10 +790,11 @@ check_tied_gradient(tied_gradient)
 # *You will be able to predict the loss of a model that has learned nothing.*
 #
 # The **loss** of a prediction is minus the logarithm of the probability that the right
-# token got, in nats. A common health check says: before training, every token is equally
-# likely, so the loss should be $\ln V$. That is almost right for an untied head: small
-# random logits of size $s$ add $s^2/2$. (Small means well below $\sqrt{2 \ln V}$, which is
-# 4.9 for APEX-1's V; beyond it the few largest logits decide, and the rule gives too much.)
+# token got, in nats. A common health check says: before training, every token is
+# equally likely, so the loss should be $\ln V$. That is almost right for an untied
+# head: small random logits of size $s$ add $s^2/2$. (Small means well below $\sqrt{2
+# \ln V}$, which is 4.9 for APEX-1's V; beyond it the few largest logits decide, and the
+# rule gives too much.)
 #
 # **Predict.** Now tie the head, and let the blocks do nothing yet. Which token gets the
 # largest logit?
@@ -791,8 +803,8 @@ check_tied_gradient(tied_gradient)
 # The input token itself. Its vector points the same way as its own row: an echo.
 # </details>
 #
-# The norm gives the vector the length $\sqrt d$. Its own row has the length $\sigma \sqrt
-# d$ and the same direction. So
+# The norm gives the vector the length $\sqrt d$. Its own row has the length $\sigma
+# \sqrt d$ and the same direction. So
 #
 # $$\text{own logit} = \sqrt d \cdot \sigma \sqrt d = d\,\sigma, \qquad
 # \text{other logits} \sim N(0,\ d\,\sigma^2).$$
@@ -830,8 +842,8 @@ for size in SIZES:
 # %% [markdown]
 # A first loss of 143 in Large would not be a bug, it would be the echo. In a real model
 # the blocks weaken it, since they add to the stream. By how much? That is reason three
-# again, seen from the far end: the cosine that was left after twelve blocks is the share
-# of the echo that arrives.
+# again, seen from the far end: the cosine that was left after twelve blocks is the
+# share of the echo that arrives.
 
 # %%
 for name, depth in (("× √d", with_factor), ("as drawn", without)):
@@ -866,7 +878,8 @@ assert abs(linear * math.sqrt(3 * 512) - 1) < 0.01
 # also simulate it.
 #
 # <details><summary>Hint 1</summary>
-# Two vectors with the same direction: their dot product is the product of their lengths.
+# Two vectors with the same direction: their dot product is the product of their
+# lengths.
 # </details>
 
 # %%
@@ -888,8 +901,8 @@ check_own_token_logit(own_token_logit)
 #
 # </details>
 #
-# **Recap.** Untied: $\ln V + d\sigma^2/2$. Tied: the own token's logit is $d\sigma$, and a
-# first loss above $\ln V$ need not be a bug.
+# **Recap.** Untied: $\ln V + d\sigma^2/2$. Tied: the own token's logit is $d\sigma$,
+# and a first loss above $\ln V$ need not be a bug.
 
 # %% [markdown]
 # ## 6. Corners
@@ -897,8 +910,8 @@ check_own_token_logit(own_token_logit)
 # *You will be able to say what happens to odd ids, padding and 16-bit tables.*
 #
 # **Which ids are legal?** Whole numbers from 0 to V - 1. torch's own lookup takes two
-# dtypes; the course's class converts the other integers and refuses the rest, so that 1.7
-# never becomes 1 in silence.
+# dtypes; the course's class converts the other integers and refuses the rest, so that
+# 1.7 never becomes 1 in silence.
 
 # %%
 def outcome(lookup, ids):
@@ -916,9 +929,9 @@ for dtype in (torch.int64, torch.int32, torch.int16, torch.uint8, torch.bool,
     print(f"{dtype}: torch {by_torch}, ours {outcome(small_table, ids)}")
 
 # %% [markdown]
-# **How many rows?** At least the largest id + 1, special tokens included; often padded to
-# a multiple of 128. The reference's 151,643 is Qwen's count of ordinary tokens: the first
-# special token already has the id 151,643, one past the last row.
+# **How many rows?** At least the largest id + 1, special tokens included; often padded
+# to a multiple of 128. The reference's 151,643 is Qwen's count of ordinary tokens: the
+# first special token already has the id 151,643, one past the last row.
 
 # %%
 for vocab, width in ((151_643, 512), (151_936, 512), (151_643, 7168)):
@@ -940,10 +953,10 @@ for shape in ((2, 0), (0, 5)):
     print(f"ids {list(shape)} -> {list(vectors.shape)} -> {list(logits.shape)}")
 
 # %% [markdown]
-# **Padding.** `padding_idx` does two things: it zeroes the row when the table is made, and
-# it keeps the *lookup's* gradient away from the row. It does not mask anything in the
-# forward pass, and a weight that you put in later keeps its row. With a tied head the row
-# still learns, through the logits:
+# **Padding.** `padding_idx` does two things: it zeroes the row when the table is made,
+# and it keeps the *lookup's* gradient away from the row. It does not mask anything in
+# the forward pass, and a weight that you put in later keeps its row. With a tied head
+# the row still learns, through the logits:
 
 # %%
 padded = nn.Embedding(3, 2, padding_idx=0).double()
@@ -957,13 +970,14 @@ print("gradient of the padding row:", draw.rounded_rows(padded.weight.grad[:1]))
 assert math.isclose(padded.weight.grad[0, 0].item(), 1 / (2 + math.e))
 
 # %% [markdown]
-# So in a tied model the padding row does not stay zero. What hides padding is the attention
-# mask, and an ignore index keeps it out of the *loss*. And never give `padding_idx=0` where
-# id 0 is a real token: it would never learn through the lookup.
+# So in a tied model the padding row does not stay zero. What hides padding is the
+# attention mask, and an ignore index keeps it out of the *loss*. And never give
+# `padding_idx=0` where id 0 is a real token: it would never learn through the lookup.
 #
-# **16 bits.** A bfloat16 table cannot hold $\sqrt{512} = 22.627$. The factor that a model
-# really used in training is part of its definition: Gemma's was rounded to the type of its
-# activations. The course's class rounds in the same way and keeps the dtype of the table.
+# **16 bits.** A bfloat16 table cannot hold $\sqrt{512} = 22.627$. The factor that a
+# model really used in training is part of its definition: Gemma's was rounded to the
+# type of its activations. The course's class rounds in the same way and keeps the dtype
+# of the table.
 
 # %%
 for d in (512, 768, 3072, 7168):
@@ -984,24 +998,25 @@ print(f"{(rounded != plain).float().mean().item():.1%} of the numbers differ")
 # factor that such a table multiplies by, and `check_tied_logits(f)` wants `f(hidden,
 # table)`. Both are in `apex_lessons.exercises.embedding`.
 #
-# **Recap.** Bad ids raise. `padding_idx` has two effects, and hiding the token is neither.
-# In the course's class the factor has the table's dtype.
+# **Recap.** Bad ids raise. `padding_idx` has two effects, and hiding the token is
+# neither. In the course's class the factor has the table's dtype.
 
 # %% [markdown]
 # ## 7. A trained table
 #
 # *You will be able to say what "similar words are near" means, and when it is true.*
 #
-# At the start the rows are random. Nearness is **learned**. Here is a real table, 32,000
-# tokens by 256 numbers, from the package `wordllama`. It began as the input rows of large
-# language models and was trained further so that averages of rows describe texts.
-# Nearness is measured by the **cosine** of the angle between two rows: 1 is the same
-# direction, 0 is unrelated. The mark ▁ means: here a word begins.
+# At the start the rows are random. Nearness is **learned**. Here is a real table,
+# 32,000 tokens by 256 numbers, from the package `wordllama`. It began as the input rows
+# of large language models and was trained further so that averages of rows describe
+# texts. Nearness is measured by the **cosine** of the angle between two rows: 1 is the
+# same direction, 0 is unrelated. The mark ▁ means: here a word begins.
 
 # %%
 trained = trained_table()
 for word in ("king", "Paris", "dog", "cat"):
-    near = ", ".join(f"{name} {cosine:.2f}" for name, cosine in trained.nearest(word, 6))
+    near = ", ".join(f"{name} {cosine:.2f}"
+                     for name, cosine in trained.nearest(word, 6))
     print(f"{word}: {near}")
 
 # %%
@@ -1009,16 +1024,16 @@ words = ["king", "queen", "monarch", "dog", "animal", "pet", "cat", "Paris", "Fr
 numbers = [trained.row(word) for word in words]
 show(draw.word_cosines(trained.weight, numbers, words),
      alt="Heat map of the cosines between nine words: blocks of high values for king,"
-         " queen, monarch, for dog, animal, pet, and for Paris, France; cat and pet 0.40,"
-         " the rest at most 0.21.",
+         " queen, monarch, for dog, animal, pet, and for Paris, France; cat and pet"
+         " 0.40, the rest at most 0.21.",
      numbers=draw.describe_word_cosines(trained.weight, numbers, words))
 
 # %% [markdown]
-# **Notice.** dog and animal, Paris and France: near, as promised. But look at **cat**. The
-# tutorial has three made-up vectors in which cat is near dog and far from Paris. In this
-# table both cosines are small, and the nearest to "cat" are other spellings of it and
-# pieces of words. Near means *used alike in this training*, not "similar" in every sense.
-# In a random table all of this is absent:
+# **Notice.** dog and animal, Paris and France: near, as promised. But look at **cat**.
+# The tutorial has three made-up vectors in which cat is near dog and far from Paris. In
+# this table both cosines are small, and the nearest to "cat" are other spellings of it
+# and pieces of words. Near means *used alike in this training*, not "similar" in every
+# sense. In a random table all of this is absent:
 
 # %%
 unit = F.normalize(draw.random_table(32_000, 256, 1.0, seed=13), dim=-1)
@@ -1035,23 +1050,24 @@ _, dog, paris = draw.cosines(made_up, [0, 1, 2])[0].tolist()
 print(f"made up: cat and dog {dog:.2f}, cat and Paris {paris:.2f}")
 
 # %% [markdown]
-# And how large are trained rows? Drawn rows all have nearly the same size. Training gives
-# each its own: here small for words that say little about a text, large for rare words
-# that say much.
+# And how large are trained rows? Drawn rows all have nearly the same size. Training
+# gives each its own: here small for words that say little about a text, large for rare
+# words that say much.
 
 # %%
 marks = {"the": trained.row("the"), "Napoli": trained.row("Napoli")}
 show(draw.trained_sizes(trained.weight, marks),
-     alt="Histogram of row sizes on logarithmic axes: two narrow peaks for random tables"
-         " at 0.02 and 1, and a broad hill for the trained table from 0.02 to 2.4.",
+     alt="Histogram of row sizes on logarithmic axes: two narrow peaks for random"
+         " tables at 0.02 and 1, and a broad hill for the trained table from 0.02 to"
+         " 2.4.",
      numbers=draw.describe_trained_sizes(trained.weight, marks))
 
 # %% [markdown]
-# **Notice.** The spread reaches a factor of 100. The factor $\sqrt d$ cannot give or take
-# that: it multiplies all rows alike. And it shows how to read the tutorial's sample row
-# for "Hello", which contains 0.897: that is 45 standard deviations of $N(0, 0.02^2)$, so it
-# cannot be a fresh row; it reads as a trained one
-# ([page 06](06-the-reference-checked.ipynb), E43).
+# **Notice.** The spread reaches a factor of 100. The factor $\sqrt d$ cannot give or
+# take that: it multiplies all rows alike. And it shows how to read the tutorial's
+# sample row for "Hello", which contains 0.897: that is 45 standard deviations of $N(0,
+# 0.02^2)$, so it cannot be a fresh row; it reads as a trained one ([page
+# 06](06-the-reference-checked.ipynb), E43).
 
 # %%
 assert round(0.897 / 0.02) == 45
@@ -1059,7 +1075,8 @@ sizes = draw.row_sizes(trained.weight)
 assert 90 < (sizes.max() / sizes.min()).item() < 110
 
 # %% [markdown]
-# **Recap.** Nearness and row sizes come from training; init and factor only set the start.
+# **Recap.** Nearness and row sizes come from training; init and factor only set the
+# start.
 
 # %% [markdown]
 # ## 8. Move it yourself
@@ -1099,15 +1116,16 @@ show(draw.token_vector(512, True),
 # %% [markdown]
 # ## Recap
 #
-# - A lookup selects rows; it equals a one-hot product; its gradient touches the rows used.
-# - The size after scaling is std × √d. It is 1 for std $1/\sqrt d$; for std 0.02 only at
-#   $d = 2500$.
+# - A lookup selects rows; it equals a one-hot product; its gradient touches the rows
+#   used.
+# - The size after scaling is std × √d. It is 1 for std $1/\sqrt d$; for std 0.02 only
+#   at $d = 2500$.
 # - A tied table has two jobs whose handy sizes differ by √d. Vaswani and Gemma multiply
-#   on the way in, T5 and PaLM divide on the way out: one function, different steps of the
-#   optimiser.
+#   on the way in, T5 and PaLM divide on the way out: one function, different steps of
+#   the optimiser.
 # - Added positions were a reason in 2017. APEX-1 adds none.
-# - A norm erases the factor (0.12 % stay, from ε); the residual stream keeps it, and there
-#   it decides how much of the stream is the token.
+# - A norm erases the factor (0.12 % stay, from ε); the residual stream keeps it, and
+#   there it decides how much of the stream is the token.
 # - Tying is one tensor; its gradients add; it saves V·d.
 # - First loss: $\ln V + d\sigma^2/2$ untied; tied, the echo $d\sigma$.
 
@@ -1133,14 +1151,15 @@ show(draw.token_vector(512, True),
 # %% [markdown]
 # ## What if
 #
-# 1. ... you remove the factor from a trained APEX-1 and multiply its table by √d instead?
-#    Which part of the model notices?
+# 1. ... you remove the factor from a trained APEX-1 and multiply its table by √d
+#    instead? Which part of the model notices?
 # 2. ... the head is not tied? Which of the three reasons is left?
 # 3. ... you grow the width from 512 to 2048 and keep std 0.02 and the learning rate of
 #    Adam? Which numbers of this page change, and by how much?
 #
 # <details><summary>Some answers</summary>
-# 1. The inputs stay, the logits grow by √d: the head notices. 2. Reason three; and then a
+# 1. The inputs stay, the logits grow by √d: the head notices. 2. Reason three; and then
+#    a
 # larger init does the same as the factor. 3. The stream starts twice as large, the own
 # logit and the echo four times; Adam's relative step stays, since the std is the same.
 # </details>
@@ -1148,12 +1167,12 @@ show(draw.token_vector(512, True),
 # %% [markdown]
 # ## Further reading
 #
-# - Vaswani et al. 2017, *Attention Is All You Need* (arXiv:1706.03762), section 3.4: the
-#   factor and the shared matrix; section 3.5: added positions.
+# - Vaswani et al. 2017, *Attention Is All You Need* (arXiv:1706.03762), section 3.4:
+#   the factor and the shared matrix; section 3.5: added positions.
 # - Press and Wolf 2017, *Using the Output Embedding to Improve Language Models*
 #   (arXiv:1608.05859): tying, and which of the two uses wins.
-# - Chowdhery et al. 2022, *PaLM* (arXiv:2204.02311), section 5, "Weight initialization":
-#   std 1 and logits divided by √d.
+# - Chowdhery et al. 2022, *PaLM* (arXiv:2204.02311), section 5, "Weight
+#   initialization": std 1 and logits divided by √d.
 # - The reference, sections 2.1 to 2.5; what is wrong there, with evidence:
 #   [page 06](06-the-reference-checked.ipynb).
 #

@@ -16,7 +16,8 @@
 #
 # **Goals.** After this page you can
 #
-# - compute the frequencies and wavelengths of a head, and say which pairs finish a turn;
+# - compute the frequencies and wavelengths of a head, and say which pairs finish a
+#   turn;
 # - rotate a query by hand and in code;
 # - prove, and measure, that scores see only the distance;
 # - move weights between the two layouts;
@@ -25,9 +26,9 @@
 #
 # **Time.** 45 minutes, exercises included.
 #
-# **Before you start.** Read [00 Start here](00-start-here.ipynb). You need sine and cosine
-# in radians, the dot product, and tensor shapes. A *score* is the dot product of a query
-# q and a key k, divided by the square root of the head width, before softmax.
+# **Before you start.** Read [00 Start here](00-start-here.ipynb). You need sine and
+# cosine in radians, the dot product, and tensor shapes. A *score* is the dot product of
+# a query q and a key k, divided by the square root of the head width, before softmax.
 
 # %%
 import math
@@ -71,8 +72,9 @@ show(figures.rope.shuffled_sentence(),
 
 # %% [markdown]
 # **What to notice.** Each number of the left table is somewhere in the right one. Who
-# bites whom cannot be seen. A causal mask tells a token how many others it may look at, and
-# a network can learn some order from that alone; but the scores themselves know no place.
+# bites whom cannot be seen. A causal mask tells a token how many others it may look at,
+# and a network can learn some order from that alone; but the scores themselves know no
+# place.
 #
 # **Recap.** Scores move with the words. Position must be put in.
 
@@ -82,8 +84,8 @@ show(figures.rope.shuffled_sentence(),
 # **You will be able to** turn a pair of numbers, and say which way round.
 #
 # The transformer of 2017 *added* waves to each token: a pair
-# $(\cos m\theta, \sin m\theta)$ at position $m$. Look at what moving on by $k$ tokens does
-# to such a pair:
+# $(\cos m\theta, \sin m\theta)$ at position $m$. Look at what moving on by $k$ tokens
+# does to such a pair:
 #
 # $$\begin{pmatrix}\cos (m{+}k)\theta\\ \sin (m{+}k)\theta\end{pmatrix} =
 # \begin{pmatrix}\cos k\theta & -\sin k\theta\\ \sin k\theta & \cos k\theta\end{pmatrix}
@@ -91,11 +93,11 @@ show(figures.rope.shuffled_sentence(),
 #
 # The shift is a rotation by $k\theta$, the same wherever you start. RoPE makes this the
 # design: it adds nothing. It takes two numbers of the query (or key) as the tip of a
-# clock hand and turns the hand by $m\theta$. Here $\theta$ is a *frequency*: radians per
-# token.
+# clock hand and turns the hand by $m\theta$. Here $\theta$ is a *frequency*: radians
+# per token.
 #
-# **Predict.** The hand starts at (1, 0), at three o'clock, and $\theta = 1$. Where is it
-# at position 3?
+# **Predict.** The hand starts at (1, 0), at three o'clock, and $\theta = 1$. Where is
+# it at position 3?
 
 # %%
 def turn(pair, angle):
@@ -106,21 +108,25 @@ def turn(pair, angle):
 
 m, k, theta = 4, 3, 0.1
 shifted = turn((math.cos(m * theta), math.sin(m * theta)), k * theta)
-assert math.dist(shifted, (math.cos((m + k) * theta), math.sin((m + k) * theta))) < 1e-12
+angle = (m + k) * theta
+assert math.dist(shifted, (math.cos(angle), math.sin(angle))) < 1e-12
 for position in (1, 3):
     print("position {}: ({:.4f}, {:.4f})".format(position, *turn((1, 0), position)))
 
 # %%
 show(figures.rope.clock_face(frequencies=(1.0, 0.1), positions=range(6)),
-     alt="Two clock faces with hands for the positions 0 to 5. At one radian a token the "
-         "hands go four fifths of the way round; at a tenth they stay within 29 degrees.",
-     numbers=figures.rope.describe_clock_face(frequencies=(1.0, 0.1), positions=range(6)))
+     alt="Two clock faces with hands for the positions 0 to 5. At one radian a token "
+         "the hands go four fifths of the way round; at a tenth they stay within 29 "
+         "degrees.",
+     numbers=figures.rope.describe_clock_face(frequencies=(1.0, 0.1),
+                                              positions=range(6)))
 
 # %% [markdown]
-# **What to notice.** At position 3 the hand is almost at nine o'clock: 3 radians are nearly
-# half a turn. At position 0 nothing turns. The turn goes counter-clockwise, and in radians,
-# not in degrees: a full turn is $2\pi$. Some code turns clockwise. That works just as well,
-# if the model was trained so; against weights of the other kind it fails.
+# **What to notice.** At position 3 the hand is almost at nine o'clock: 3 radians are
+# nearly half a turn. At position 0 nothing turns. The turn goes counter-clockwise, and
+# in radians, not in degrees: a full turn is $2\pi$. Some code turns clockwise. That
+# works just as well, if the model was trained so; against weights of the other kind it
+# fails.
 
 # %%
 counter_clockwise, clockwise = turn((1, 0), 1), turn((1, 0), -1)
@@ -142,8 +148,8 @@ assert clockwise == (counter_clockwise[0], -counter_clockwise[1])
 #
 # $b$ is the *base*, often 10,000. $\lambda_i$ is the *wavelength*: tokens for one turn.
 #
-# **Predict.** For $d = 8$ and $b = 10{,}000$: by which factor does each pair turn slower
-# than the one before?
+# **Predict.** For $d = 8$ and $b = 10{,}000$: by which factor does each pair turn
+# slower than the one before?
 
 # %%
 frequencies = rope.inverse_frequencies(8, base=10_000)  # [4], radians per token
@@ -154,10 +160,10 @@ without_minus = [10_000 ** (2 * i / 8) for i in range(4)]
 assert torch.allclose(torch.tensor(without_minus), torch.tensor([1.0, 10, 100, 1000]))
 
 # %% [markdown]
-# > **The reference prints** 1, 0.0316, 0.001, 0.00003 for this head: that column belongs
-# > to base 1,000,000 (E18). It also calls 10,000 the standard base; its own larger models
-# > use 500,000 and 1,000,000 (E19).
-# > Evidence: [06 The reference, checked](06-the-reference-checked.ipynb).
+# > **The reference prints** 1, 0.0316, 0.001, 0.00003 for this head: that column
+# > belongs to base 1,000,000 (E18). It also calls 10,000 the standard base; its own
+# > larger models use 500,000 and 1,000,000 (E19). Evidence: [06 The reference,
+# > checked](06-the-reference-checked.ipynb).
 
 # %%
 printed = torch.tensor([1.0, 0.0316, 0.0010, 0.00003]).double()
@@ -171,12 +177,12 @@ print("APEX-1 bases:", ", ".join(f"{base:,.0f}" for base in bases))
 # wrong here in real programs.
 #
 # - *The minus is lost.* Then the "frequencies" rise: 1, 10, 100, 1000.
-# - *Pairs are counted from 1.* The paper does, with $i - 1$ in the exponent. Code starts
-#   at 0.
+# - *Pairs are counted from 1.* The paper does, with $i - 1$ in the exponent. Code
+#   starts at 0.
 # - *The model's width stands for the head's.* Rotate after the split into heads: every
 #   head has all the frequencies.
-# - *The width is odd.* Four numbers are two pairs (not six: each number is in one pair);
-#   nine numbers do not split into pairs at all.
+# - *The width is odd.* Four numbers are two pairs (not six: each number is in one
+#   pair); nine numbers do not split into pairs at all.
 
 # %%
 whole = rope.inverse_frequencies(8)  # a model of width 8 with two heads of 4
@@ -225,16 +231,16 @@ exercises.check_inverse_frequencies(my_inverse_frequencies)
 #
 # </details>
 #
-# **Recap.** $\theta_i = b^{-2i/d}$: from one radian per token down towards $1/b$, by equal
-# factors.
+# **Recap.** $\theta_i = b^{-2i/d}$: from one radian per token down towards $1/b$, by
+# equal factors.
 
 # %% [markdown]
 # ## 4. Wavelengths, and pairs that never finish a turn
 #
 # **You will be able to** say how far a pair turns within a context.
 #
-# **Predict.** A head of width 128 with base 10,000 reads 4,096 tokens. How many of its 64
-# pairs do *not* finish one turn?
+# **Predict.** A head of width 128 with base 10,000 reads 4,096 tokens. How many of its
+# 64 pairs do *not* finish one turn?
 
 # %%
 show(figures.rope.wavelength_ladder(head_dim=128, base=10_000, context_length=4096),
@@ -250,10 +256,10 @@ turns = 4096 / waves
 assert 651 < turns[0] < 652 and 0.075 < turns[63] < 0.076
 
 # %% [markdown]
-# **What to notice.** On the log axis the wavelengths lie on a line. The fastest pair turns
-# 652 times within 4,096 tokens: it has seen every angle. Pairs 46 to 63 never come round.
-# They know only a part of the circle, and beyond 4,096 tokens they reach angles that they
-# never met in training. [04 YaRN](04-yarn.ipynb) is about those pairs.
+# **What to notice.** On the log axis the wavelengths lie on a line. The fastest pair
+# turns 652 times within 4,096 tokens: it has seen every angle. Pairs 46 to 63 never
+# come round. They know only a part of the circle, and beyond 4,096 tokens they reach
+# angles that they never met in training. [04 YaRN](04-yarn.ipynb) is about those pairs.
 #
 # Fast pairs are often called "local" and slow ones "global". That is an interpretation:
 # the formula fixes how a pair turns, not what the model uses it for.
@@ -270,7 +276,8 @@ explorers.rope.WavelengthClock()
 
 # %%
 slider = widgets.IntSlider(value=128, min=8, max=256, step=8, description="Head width")
-picture = widgets.Image(value=png(figures.rope.wavelength_ladder(slider.value)), width=700)
+picture = widgets.Image(value=png(figures.rope.wavelength_ladder(slider.value)),
+                        width=700)
 
 
 def redraw(change):
@@ -290,30 +297,32 @@ show(figures.rope.wavelength_ladder(head_dim=64),
      numbers=figures.rope.describe_wavelength_ladder(head_dim=64))
 
 # %% [markdown]
-# **What does the base do?** The first pair always turns one radian a token. The base sets
-# the last one.
+# **What does the base do?** The first pair always turns one radian a token. The base
+# sets the last one.
 
 # %%
 show(figures.rope.ladders_by_base(bases=(1e4, 5e5, 1e6), context_length=8192),
      alt="Wavelengths of 64 pairs for bases 10,000, 500,000 and 1,000,000: three lines "
-         "from the same first point, ever steeper; 14, 29 and 30 pairs stay above 8,192.",
+         "from the same first point, ever steeper; 14, 29 and 30 pairs stay above "
+         "8,192.",
      numbers=figures.rope.describe_ladders_by_base(bases=(1e4, 5e5, 1e6)))
 
 # %%
 show(figures.rope.released_wavelengths(),
      alt="The wavelengths of six released models as rows of dots, with the length each "
-         "was first trained at. In every model a quarter to a half of the pairs lie beyond it.",
+         "was first trained at. In every model a quarter to a half of the pairs lie "
+         "beyond it.",
      numbers=figures.rope.describe_released_wavelengths())
 
 # %% [markdown]
 # **What to notice.** A larger base stretches the slow pairs and leaves the fast ones
-# nearly alone. So *more* pairs never finish a turn, and neighbouring tokens differ less in
-# the slow pairs. Many models for longer texts use a larger base; DeepSeek-V3 keeps 10,000
-# and is stretched later. No base is "the standard". (The bar is the length of training
-# *before* any stretching.)
+# nearly alone. So *more* pairs never finish a turn, and neighbouring tokens differ less
+# in the slow pairs. Many models for longer texts use a larger base; DeepSeek-V3 keeps
+# 10,000 and is stretched later. No base is "the standard". (The bar is the length of
+# training *before* any stretching.)
 #
-# **Recap.** Wavelengths run from $2\pi$ to nearly $2\pi b$ tokens. Compare them with the
-# context length.
+# **Recap.** Wavelengths run from $2\pi$ to nearly $2\pi b$ tokens. Compare them with
+# the context length.
 
 # %%
 shares = []
@@ -328,8 +337,8 @@ assert {row.rope_theta for row in models.published()} >= {1e4, 5e4, 1.5e5, 5e5, 
 #
 # **You will be able to** rotate a whole query, step by step.
 #
-# All pairs at once, with $\odot$ for "number by number" and each $\cos$ and $\sin$ written
-# twice, once for each number of its pair:
+# All pairs at once, with $\odot$ for "number by number" and each $\cos$ and $\sin$
+# written twice, once for each number of its pair:
 #
 # $$x' = x \odot \cos(m\theta) + \mathrm{rotate\_pairs}(x) \odot \sin(m\theta), \qquad
 # \mathrm{rotate\_pairs}(x) = [-x_1, x_0, -x_3, x_2, \dots]$$
@@ -348,22 +357,23 @@ for name, values in (("angles", angles), ("cos", cos), ("sin", sin),
     print(f"{name:16}", [round(v, 3) for v in values.tolist()])
 
 # %%
-expected = [-1.060552500630379, -0.3538762402403555, 0.3058641101651954, -0.1909113566890488]
+expected = [-1.060552500630379, -0.3538762402403555, 0.3058641101651954,
+            -0.1909113566890488]
 assert torch.allclose(turned, torch.tensor(expected, dtype=torch.float64), atol=1e-12)
 print(f"norm before: {q.norm():.4f}, after: {turned.norm():.4f}")
 assert abs(turned.norm() - math.sqrt(1.38)) < 1e-12
 
 # %% [markdown]
-# > **The reference prints** 1.187 for this norm; it is $\sqrt{1.38} = 1.1747$, before and
-# > after (E22). All other numbers of its example are right.
-# > Evidence: [06 The reference, checked](06-the-reference-checked.ipynb).
+# > **The reference prints** 1.187 for this norm; it is $\sqrt{1.38} = 1.1747$, before
+# > and after (E22). All other numbers of its example are right. Evidence: [06 The
+# > reference, checked](06-the-reference-checked.ipynb).
 #
 # **What to notice.** The first pair turned by 3 radians, the second by 0.03: it hardly
 # moved. The norm is the same before and after.
 #
 # In a model the angles of all positions are computed once, as two tables of cosines and
-# sines, one row for each position and one column for each pair. (The reference stores each
-# column twice, once for each number of the pair: the same numbers.)
+# sines, one row for each position and one column for each pair. (The reference stores
+# each column twice, once for each number of the pair: the same numbers.)
 
 # %%
 cos, sin = rope.rotary_tables(torch.arange(5), rope.inverse_frequencies(4))  # [5, 2]
@@ -414,8 +424,8 @@ exercises.check_rotary_tables(my_tables)
 #
 # <details><summary>Hint 1</summary>
 #
-# `x[..., 0::2]` are the first numbers of all pairs, `x[..., 1::2]` the second. The tables
-# line up with their last two axes by themselves.
+# `x[..., 0::2]` are the first numbers of all pairs, `x[..., 1::2]` the second. The
+# tables line up with their last two axes by themselves.
 #
 # </details>
 # <details><summary>Hint 2</summary>
@@ -460,8 +470,8 @@ exercises.check_apply_rotary(my_rotation)
 #
 # $m$ and $n$ are gone; only $n - m$ is left.
 #
-# **Predict.** One q and one k, put at all 2,304 pairs of positions from 0 to 47. How many
-# different scores?
+# **Predict.** One q and one k, put at all 2,304 pairs of positions from 0 to 47. How
+# many different scores?
 
 # %%
 q, k = figures.rope.query_and_key(16)
@@ -484,20 +494,21 @@ show(figures.rope.distance_collapse(),
      numbers=figures.rope.describe_distance_collapse())
 
 # %% [markdown]
-# **What to notice.** 2,304 scores, 95 distances, one curve. The curve is not the same for
-# m - n and n - m: RoPE knows before from after. Now q is rotated in one layout and k in
-# another (section 9), a mistake that no error message reports:
+# **What to notice.** 2,304 scores, 95 distances, one curve. The curve is not the same
+# for m - n and n - m: RoPE knows before from after. Now q is rotated in one layout and
+# k in another (section 9), a mistake that no error message reports:
 
 # %%
 show(figures.rope.distance_collapse(layout_k="half"),
-     alt="The same scores with q interleaved and k in the half layout: a cloud. Scores of "
-         "equal distance differ by up to 2.76.",
+     alt="The same scores with q interleaved and k in the half layout: a cloud. Scores "
+         "of equal distance differ by up to 2.76.",
      numbers=figures.rope.describe_distance_collapse(layout_k="half"))
 
 # %%
 show(figures.rope.score_matrices(),
-     alt="Two score matrices of one query and one key. With equal layouts every diagonal "
-         "has one colour; with mixed layouts the colours change along the diagonals.",
+     alt="Two score matrices of one query and one key. With equal layouts every "
+         "diagonal has one colour; with mixed layouts the colours change along the "
+         "diagonals.",
      numbers=figures.rope.describe_score_matrices())
 
 # %%
@@ -522,8 +533,8 @@ explorers.rope.RotationInvariance()
 #
 # **You will be able to** say what a rotation keeps.
 #
-# A rotation keeps every length. So no score gets above $|q|\,|k| / \sqrt{d}$, the limit it
-# had without RoPE.
+# A rotation keeps every length. So no score gets above $|q|\,|k| / \sqrt{d}$, the limit
+# it had without RoPE.
 #
 # **Predict.** Attention looks at a single token, so its weight is 1. Its value is
 # $v = (1, 0)$, at position 1. What comes out if V is rotated like K?
@@ -540,9 +551,9 @@ print("V left alone:", v[0].tolist())
 print("V rotated:   ", [round(n, 4) for n in rope.apply_rotary(v, *tables)[0].tolist()])
 
 # %% [markdown]
-# **What to notice.** The weights already hold the position. V carries the content; if it
-# turns, the output depends on where the token stands in absolute terms. Only q and k are
-# rotated.
+# **What to notice.** The weights already hold the position. V carries the content; if
+# it turns, the output depends on where the token stands in absolute terms. Only q and k
+# are rotated.
 #
 # **Recap.** Lengths stay. V stays.
 
@@ -554,39 +565,41 @@ print("V rotated:   ", [round(n, 4) for n in rope.apply_rotary(v, *tables)[0].to
 # **Two sentences are often heard.** "With RoPE, attention falls with distance." And:
 # "Relative positions carry over to longer texts."
 #
-# For the first, the paper has a *bound*: a score is at most a number that belongs to q and k,
-# times an average that depends on the distance $r$ only. It averages $|S_j|$, the length of
-# the sum of the first $j$ hands:
+# For the first, the paper has a *bound*: a score is at most a number that belongs to q
+# and k, times an average that depends on the distance $r$ only. It averages $|S_j|$,
+# the length of the sum of the first $j$ hands:
 #
-# $$\frac{1}{d/2}\sum_{j=1}^{d/2} |S_j|, \qquad S_j = \sum_{i<j} e^{\mathrm{i}\, r\theta_i}$$
+# $$\frac{1}{d/2}\sum_{j=1}^{d/2} |S_j|, \qquad
+# S_j = \sum_{i<j} e^{\mathrm{i}\, r\theta_i}$$
 #
 # **Predict.** Does this average fall at every step?
 
 # %%
 show(figures.rope.decay(head_dim=64, base=10_000, favourite=100),
-     alt="On log axes the bound falls from 16 to about 2 with many rises, and stays above "
-         "1. The score of q = k falls irregularly; a query that looks 100 tokens back "
-         "scores highest at distance 100.",
+     alt="On log axes the bound falls from 16 to about 2 with many rises, and stays "
+         "above 1. The score of q = k falls irregularly; a query that looks 100 tokens "
+         "back scores highest at distance 100.",
      numbers=figures.rope.describe_decay(64, 10_000, 100))
 
 # %%
 average = figures.rope.decay_mean(64, 10_000.0, torch.arange(20_001))  # by distance
-assert average[0] == 16.5 and average[100] > average[50] and average[1000] > average[500]
+assert average[0] == 16.5
+assert average[100] > average[50] and average[1000] > average[500]
 assert average.min() > 1  # for q = k a score above |q| |k| was impossible anyway
 rises = (average[1:] > average[:-1]).double().mean()
 print(f"the average rises at {rises:.0%} of the steps; "
       f"its smallest value is {average.min():.3f}")
 
 # %% [markdown]
-# **What to notice.** The average falls in the long run, but it rises at about every second
-# step. It bounds the score from above: for $q = k = (1, \dots, 1)$ it never gets below
-# the limit of 1 that holds anyway. And a query can be made to score highest at *any*
-# distance: turn it back by 100 tokens, and its favourite is 100 tokens away. Models can
-# learn this; RoPE only makes it possible.
+# **What to notice.** The average falls in the long run, but it rises at about every
+# second step. It bounds the score from above: for $q = k = (1, \dots, 1)$ it never gets
+# below the limit of 1 that holds anyway. And a query can be made to score highest at
+# *any* distance: turn it back by 100 tokens, and its favourite is 100 tokens away.
+# Models can learn this; RoPE only makes it possible.
 #
-# Which pairs tell a distance from a shorter one? A pair that has passed half a turn repeats
-# the cosine of a shorter distance; one that has hardly moved says 1 to all of them. What is
-# left is a band.
+# Which pairs tell a distance from a shorter one? A pair that has passed half a turn
+# repeats the cosine of a shorter distance; one that has hardly moved says 1 to all of
+# them. What is left is a band.
 
 # %%
 show(figures.rope.pairs_and_distances(),
@@ -612,9 +625,9 @@ print(f"{int(new.sum())} of 64 pairs meet angles beyond 4,096 tokens that traini
 assert int(new.sum()) == 18
 
 # %% [markdown]
-# > **The reference says** that relative positions are "crucial for generalization to longer
-# > sequences". RoPE is relative, and models with RoPE fail beyond their trained length
-# > all the same (E21). The evidence is in [06](06-the-reference-checked.ipynb).
+# > **The reference says** that relative positions are "crucial for generalization to
+# > longer sequences". RoPE is relative, and models with RoPE fail beyond their trained
+# > length all the same (E21). The evidence is in [06](06-the-reference-checked.ipynb).
 #
 # **Recap.** Falling with distance is a bound on an average, not a law. Relative is not
 # the same as ready for longer texts.
@@ -624,14 +637,15 @@ assert int(new.sum()) == 18
 #
 # **You will be able to** move weights from one layout to the other.
 #
-# Any fixed way to pair the numbers of a head will do. Two are in use: *interleaved* pairs
-# neighbours (RoFormer, GPT-J, Meta's Llama code, DeepSeek, APEX-1); *half* pairs a number
-# with the one half a head away (GPT-NeoX, Hugging Face's Llama and Qwen, Gemma, gpt-oss).
+# Any fixed way to pair the numbers of a head will do. Two are in use: *interleaved*
+# pairs neighbours (RoFormer, GPT-J, Meta's Llama code, DeepSeek, APEX-1); *half* pairs
+# a number with the one half a head away (GPT-NeoX, Hugging Face's Llama and Qwen,
+# Gemma, gpt-oss).
 
 # %%
 show(figures.rope.two_layouts(8),
-     alt="Eight boxes x0 to x7, twice. Interleaved: arcs join neighbours. Half: arcs join "
-         "x0 with x4, x1 with x5, x2 with x6, x3 with x7.",
+     alt="Eight boxes x0 to x7, twice. Interleaved: arcs join neighbours. Half: arcs "
+         "join x0 with x4, x1 with x5, x2 with x6, x3 with x7.",
      numbers=figures.rope.describe_two_layouts(8))
 
 # %% [markdown]
@@ -644,7 +658,8 @@ tables = rope.rotary_tables(torch.tensor([3]), rope.inverse_frequencies(4),
 results = {name: rope.apply_rotary(q, *tables, layout=name)[0]
            for name in ("interleaved", "half")}
 for name, turned in results.items():
-    print(f"{name:11}", [round(v, 4) for v in turned.tolist()], f"norm {turned.norm():.4f}")
+    print(f"{name:11}", [round(v, 4) for v in turned.tolist()],
+          f"norm {turned.norm():.4f}")
 assert abs(results["half"][0] + 1.0323284990184056) < 1e-12
 
 # %% [markdown]
@@ -672,17 +687,17 @@ print(f"norm of the mixture: {mixture.norm():.4f} instead of {q.norm():.4f}")
 assert abs(mixture.norm() - q.norm()) > 0.01
 
 # %% [markdown]
-# To use weights of the other layout, reorder the **rows** of $W_q$ and $W_k$ inside each
-# head: first all first numbers, then all second ones. The same for a bias of q or k and
-# for a norm weight that acts on each head. $W_v$ and $W_o$ stay. With grouped queries, k
-# has fewer heads: give the number of heads *of that matrix*.
+# To use weights of the other layout, reorder the **rows** of $W_q$ and $W_k$ inside
+# each head: first all first numbers, then all second ones. The same for a bias of q or
+# k and for a norm weight that acts on each head. $W_v$ and $W_o$ stay. With grouped
+# queries, k has fewer heads: give the number of heads *of that matrix*.
 
 # %%
-print("interleaved to half:", rope.convert_layout(torch.arange(8), 1, to="half").tolist())
-print("and back:           ",
-      rope.convert_layout(torch.arange(8), 1, to="interleaved").tolist())
-print("two heads of 4:     ", rope.convert_layout(torch.arange(8), 2, to="half").tolist())
-once = rope.convert_layout(torch.arange(8), 1, to="half")
+eight = torch.arange(8)
+once = rope.convert_layout(eight, 1, to="half")
+print("interleaved to half:", once.tolist())
+print("and back:           ", rope.convert_layout(eight, 1, to="interleaved").tolist())
+print("two heads of 4:     ", rope.convert_layout(eight, 2, to="half").tolist())
 assert rope.convert_layout(once, 1, to="half").tolist() != list(range(8))
 assert rope.convert_layout(once, 1, to="interleaved").tolist() == list(range(8))
 of_four = rope.convert_layout(torch.arange(4), 1, to="half")
@@ -694,7 +709,8 @@ w_q, w_k = w_q / math.sqrt(32), w_k / math.sqrt(32)
 
 
 def attention_scores(w_q, w_k, layout):  # 4 heads of q share 2 heads of k
-    q, k = ((hidden @ w.T).unflatten(-1, (-1, 8)).transpose(0, 1)[None] for w in (w_q, w_k))
+    q, k = ((hidden @ w.T).unflatten(-1, (-1, 8)).transpose(0, 1)[None]
+            for w in (w_q, w_k))
     q, k = rope.RotaryEmbedding(8, layout=layout)(q, k)  # [1, heads, 6, 8]
     return q @ k.repeat_interleave(2, dim=1).mT / math.sqrt(8)  # [1, 4, 6, 6]
 
@@ -713,8 +729,8 @@ assert gap[..., 0, 0].max() < 1e-5 and gap.max() > 0.5 and forgot_k.max() > 0.5
 #
 # **Goal:** interleaved to half, head by head. **Difficulty:** ●●●. **Minutes:** 7.
 #
-# `weight` is `[heads * head_dim, in]` (or a bias, `[heads * head_dim]`); `n_heads` is the
-# number of heads of *this* weight. Return the reordered rows.
+# `weight` is `[heads * head_dim, in]` (or a bias, `[heads * head_dim]`); `n_heads` is
+# the number of heads of *this* weight. Return the reordered rows.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -745,8 +761,8 @@ exercises.check_convert_layout(my_conversion)
 #
 # </details>
 #
-# **Recap.** Two layouts, one rotation. Convert the rows of everything that makes q and k,
-# per head, and test at position 1 or later.
+# **Recap.** Two layouts, one rotation. Convert the rows of everything that makes q and
+# k, per head, and test at position 1 or later.
 
 # %% [markdown]
 # ## 10. Caches and decoding
@@ -761,7 +777,7 @@ exercises.check_convert_layout(my_conversion)
 
 # %%
 rotary = rope.RotaryEmbedding(16)
-q, k = torch.randn(2, 1, 4, 11, 16, generator=generator)  # each [1, heads, seq, head_dim]
+q, k = torch.randn(2, 1, 4, 11, 16, generator=generator)  # [1, heads, seq, head_dim]
 all_q, all_k = rotary(q, k)
 cache = [rotary(q[:, :, :6], k[:, :, :6])[1]]  # the prompt
 for position in (6, 7, 8, 9, 10):
@@ -774,22 +790,23 @@ assert torch.equal(torch.cat(cache, dim=2), all_k)
 # %%
 at_zero = rotary(q[:, :, 10:], k[:, :, 10:])[0]  # the offset forgotten
 wrong = (at_zero @ all_k.mT - all_q[:, :, 10:] @ all_k.mT).abs().max()
-print(f"step by step equals all at once; offset forgotten: scores wrong by up to {wrong:.1f}")
+print(f"step by step equals all at once; offset forgotten: off by up to {wrong:.1f}")
 rows_5_to_7 = rotary(q[:, :, 5:8], k[:, :, 5:8], offset=5)[0]
 assert torch.equal(rows_5_to_7, all_q[:, :, 5:8])  # offset 5, three tokens: 5, 6, 7
-assert not torch.equal(rotary(q[:, :, 5:8], k[:, :, 5:8])[0], rows_5_to_7)  # then offset 0
+from_0 = rotary(q[:, :, 5:8], k[:, :, 5:8])[0]  # the offset forgotten: 0, 1, 2
+assert not torch.equal(from_0, rows_5_to_7)
 one = torch.ones(1, 4, 1, 2)
 turned, _ = rope.RotaryEmbedding(2)(one, one, offset=1)
-assert torch.equal(turned, turned[:, :1].expand_as(turned))  # all heads turn, not head 0
+assert torch.equal(turned, turned[:, :1].expand_as(turned))  # every head turns
 
 # %% [markdown]
 # **What to notice.** Rotated queries and keys are equal to the last bit. Real programs
-# added the prompt's length twice, stopped counting at the number of new tokens, or kept the
-# table of an earlier call: each breaks this equality, so test it.
+# added the prompt's length twice, stopped counting at the number of new tokens, or kept
+# the table of an earlier call: each breaks this equality, so test it.
 #
-# **Padding on the left.** A batch of prompts of different length is often padded in front.
-# Count only real tokens. Pure RoPE forgives a shift that all tokens of a prompt share; it
-# does not forgive cached keys counted one way and new queries another.
+# **Padding on the left.** A batch of prompts of different length is often padded in
+# front. Count only real tokens. Pure RoPE forgives a shift that all tokens of a prompt
+# share; it does not forgive cached keys counted one way and new queries another.
 
 # %%
 mask = torch.tensor([[0, 0, 1, 1, 1]])
@@ -803,7 +820,8 @@ assert abs(shared) < 1e-12 and abs(mixed_up) > 0.01
 # %% [markdown]
 # **Store keys before or after the rotation?** With fixed frequencies both give equal
 # scores, and after is cheaper. If the frequencies change while the text grows (dynamic
-# NTK, [04 YaRN](04-yarn.ipynb)), only keys stored *before* the rotation can be turned anew.
+# NTK, [04 YaRN](04-yarn.ipynb)), only keys stored *before* the rotation can be turned
+# anew.
 #
 # | what is cached | frequencies fixed | frequencies change |
 # |---|---|---|
@@ -821,11 +839,12 @@ assert abs(q_new @ old_key - q_new @ new_key) > 1e-3
 # %% [markdown]
 # ### Exercise 3.5: positions of new tokens
 #
-# **Goal:** positions for a padded batch with a cache. **Difficulty:** ●●○. **Minutes:** 6.
+# **Goal:** positions for a padded batch with a cache. **Difficulty:** ●●○.
+# **Minutes:** 6.
 #
-# `mask` is `[batch, cached + new]`, 1 at real tokens and 0 at padding (in front). Return
-# integer positions `[batch, n_new]` of the last `n_new` tokens. At padding any position
-# from 0 up will do.
+# `mask` is `[batch, cached + new]`, 1 at real tokens and 0 at padding (in front).
+# Return integer positions `[batch, n_new]` of the last `n_new` tokens. At padding any
+# position from 0 up will do.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -877,12 +896,13 @@ assert torch.equal(turned[..., 4:], x[..., 4:])  # bit for bit
 assert not torch.equal(turned[..., 1:, :4], x[..., 1:, :4])
 assert torch.equal(turned[..., 0, :], x[..., 0, :])  # position 0 shows nothing
 partial = [row for row in models.published() if (row.partial_rotary_factor or 1) < 1]
-print(", ".join(f"{row.model} {row.rotary_dims} of {row.head_dim}" for row in partial[:4]))
+print(", ".join(f"{row.model} {row.rotary_dims} of {row.head_dim}"
+                for row in partial[:4]))
 
 # %% [markdown]
 # **What to notice.** The rotated part is a head of its own: its width $r$ stands in the
-# exponent, and in the half layout the partner is $r/2$ away. The other rule, exponents of
-# the whole head with most pairs standing still, also exists, under its own name:
+# exponent, and in the half layout the partner is $r/2$ away. The other rule, exponents
+# of the whole head with most pairs standing still, also exists, under its own name:
 # *proportional*. Position 0 cannot tell them apart.
 
 # %%
@@ -905,8 +925,8 @@ assert turned[0, 0, 1].nonzero().flatten().tolist() == [0, 2]  # the partner is 
 #
 # **You will be able to** say in which dtype angles must be made.
 #
-# **Predict.** bfloat16 has 8 significant bits. How many of the positions 0 to 4,095 stay
-# different from each other?
+# **Predict.** bfloat16 has 8 significant bits. How many of the positions 0 to 4,095
+# stay different from each other?
 
 # %%
 for name, dtype in (("bfloat16", torch.bfloat16), ("float16", torch.float16)):
@@ -918,20 +938,21 @@ assert torch.tensor(16_777_217).float() == 16_777_216  # float32 has a limit as 
 
 # %%
 show(figures.rope.precision(),
-     alt="Largest error of the cosine by position, log axes. bfloat16 positions: 1 to 2, "
-         "useless. float32 angles: rising from 3e-5 to 6e-2 at a million. float64: 3e-8 "
-         "throughout.",
+     alt="Largest error of the cosine by position, log axes. bfloat16 positions: 1 to "
+         "2, useless. float32 angles: rising from 3e-5 to 6e-2 at a million. float64: "
+         "3e-8 throughout.",
      numbers=figures.rope.describe_precision())
 
 # %% [markdown]
-# **What to notice.** The positions collapse in bfloat16: different tokens get one angle.
-# float32 is good, not exact: its error grows with the angle, and at a million tokens it
-# is 0.06. Angles made in float64 and rounded once at the end are right everywhere.
-# Rounding *frequencies* does the same harm, later: `model.bfloat16()` rounds a buffer.
+# **What to notice.** The positions collapse in bfloat16: different tokens get one
+# angle. float32 is good, not exact: its error grows with the angle, and at a million
+# tokens it is 0.06. Angles made in float64 and rounded once at the end are right
+# everywhere. Rounding *frequencies* does the same harm, later: `model.bfloat16()`
+# rounds a buffer.
 #
-# So here the frequencies are no buffer at all. They are a plain float64 attribute on the
-# CPU, made from the settings: nothing is saved, nothing can be missing, and no move or
-# cast spoils them. (Apple's GPUs have no float64: tables are finished on the CPU.)
+# So here the frequencies are no buffer at all. They are a plain float64 attribute on
+# the CPU, made from the settings: nothing is saved, nothing can be missing, and no move
+# or cast spoils them. (Apple's GPUs have no float64: tables are finished on the CPU.)
 
 # %%
 rotary = rope.RotaryEmbedding(64)
@@ -952,7 +973,8 @@ in_bfloat16 = rotary(x.bfloat16(), x.bfloat16())[0]
 gap = (in_bfloat16.double() - exact).abs()
 assert (gap <= 2**-8 * exact.abs() + 1e-6).all()  # one rounding, at the end
 assert torch.equal(rotary(x, x)[0], exact)  # and it spoilt nothing for the next call
-assert rope.RotaryEmbedding(4).inv_freq.tolist() == [1.0, 0.01]  # small heads are served
+small_head = rope.RotaryEmbedding(4)
+assert small_head.inv_freq.tolist() == [1.0, 0.01]
 
 # %% [markdown]
 # **Recap.** Integer positions, float64 angles, one rounding at the end. Tables are
@@ -963,8 +985,8 @@ assert rope.RotaryEmbedding(4).inv_freq.tolist() == [1.0, 0.01]  # small heads a
 #
 # - Attention alone ignores order. RoPE turns each pair of q and of k by position times
 #   frequency, and adds nothing.
-# - $\theta_i = b^{-2i/d}$; wavelengths from $2\pi$ to nearly $2\pi b$ tokens. Compare them
-#   with the context length: the slow pairs never come round.
+# - $\theta_i = b^{-2i/d}$; wavelengths from $2\pi$ to nearly $2\pi b$ tokens. Compare
+#   them with the context length: the slow pairs never come round.
 # - $\langle R_m q, R_n k\rangle$ depends on $n - m$ only. Norms stay. V is not rotated.
 # - Falling with distance is a bound, not a law; relative is not ready for longer texts.
 # - Layout, direction, dtype, offset: four conventions to agree on, and position 0 shows
@@ -996,18 +1018,18 @@ assert rope.RotaryEmbedding(4).inv_freq.tolist() == [1.0, 0.01]  # small heads a
 #
 # ## What if ...
 #
-# 1. ... q is rotated at position $m + 1$ and k at $n + 1$? Which scores change? Test it with
-#    `score` from section 6.
+# 1. ... q is rotated at position $m + 1$ and k at $n + 1$? Which scores change? Test it
+#    with `score` from section 6.
 # 2. ... the base is 10? Use `WavelengthClock` and look at the longest wavelength. Which
 #    distances would such a head confuse?
-# 3. ... only the slow half of the pairs is rotated, and the fast half stands still? What
-#    happens to the scores of neighbours? Start from `rope.rotary_tables` with some
+# 3. ... only the slow half of the pairs is rotated, and the fast half stands still?
+#    What happens to the scores of neighbours? Start from `rope.rotary_tables` with some
 #    frequencies set to 0.
 #
 # ## Further reading
 #
-# - Su et al., *RoFormer* (2021), arXiv:2104.09864: section 3.2 (the idea), 3.4.1 to 3.4.2
-#   (the rotation and equation 34), 3.4.3 (the bound).
+# - Su et al., *RoFormer* (2021), arXiv:2104.09864: section 3.2 (the idea), 3.4.1 to
+#   3.4.2 (the rotation and equation 34), 3.4.3 (the bound).
 # - Vaswani et al., *Attention Is All You Need* (2017), section 3.5: the waves that are
 #   added.
 # - Peng et al., *YaRN* (2023), arXiv:2309.00071, section 2 and 3: wavelengths, and what

@@ -677,7 +677,8 @@ assert yarn(128, base=1e4, factor=32.0, trained_length=4096,
 # alone and multiplies the softmax scale by the **square**. In a config file, with
 # $g(s, m) = 0.1\,m \ln s + 1$, transformers reads it like this:
 #
-# $$\text{cos, sin} \times \frac{g(s, \texttt{mscale})}{g(s, \texttt{mscale\_all\_dim})},
+# $$\text{cos, sin} \times
+# \frac{g(s, \texttt{mscale})}{g(s, \texttt{mscale\_all\_dim})},
 # \qquad \text{softmax scale} \times g(s, \texttt{mscale\_all\_dim})^2$$
 #
 # With both equal, as shipped, the ratio is 1: a program that looks at the ratio alone

@@ -15,15 +15,16 @@
 #
 # This course started from two texts about a language model called APEX-1: a tutorial
 # chapter on embeddings and RMSNorm, and part 1 of a mathematical reference. They are
-# friendly, well arranged, and brave enough to print numbers. We took every claim in them
-# that can be checked, and checked it. A little over half hold. This page shows all of
-# them, and walks through the ten that teach most.
+# friendly, well arranged, and brave enough to print numbers. We took every claim in
+# them that can be checked, and checked it. A little over half hold. This page shows all
+# of them, and walks through the ten that teach most.
 #
-# The texts were read in 2026; the model's repository is `AarambhDevHub/APEX-1` at commit
-# `97b5855` of 30 May 2026. Its author may have mended things since. Where a claim stands
-# is given as a section of the text and as a line of the plain-text copy that we read, so
-# your line numbers may differ. Nobody should feel small for a wrong number here: the
-# paper that section 5 of the reference is about had one to mend too (section 11).
+# The texts were read in 2026; the model's repository is `AarambhDevHub/APEX-1` at
+# commit `97b5855` of 30 May 2026. Its author may have mended things since. Where a
+# claim stands is given as a section of the text and as a line of the plain-text copy
+# that we read, so your line numbers may differ. Nobody should feel small for a wrong
+# number here: the paper that section 5 of the reference is about had one to mend too
+# (section 11).
 #
 # **Goals.** After this page you can
 #
@@ -87,8 +88,9 @@ assert [row.id for row in ledger if row.id in ("C47", "C57", "C67", "C68")
 
 # %%
 show(figures.claims.verdicts_by_section(),
-     alt="Stacked bars of checkable claims by section. Correct claims are the largest piece"
-         " everywhere but in the YaRN section, where more claims are wrong than right.",
+     alt="Stacked bars of checkable claims by section. Correct claims are the largest"
+         " piece everywhere but in the YaRN section, where more claims are wrong than"
+         " right.",
      numbers=figures.claims.describe_verdicts_by_section())
 
 # %% [markdown]
@@ -110,8 +112,10 @@ print("in the texts:", summary(places))
 # Choose a section and a verdict. These are stock widgets and ten lines: change them.
 
 # %%
-section = widgets.Dropdown(options=["all", *SECTIONS], value="yarn", description="section")
-verdict = widgets.Dropdown(options=["all", *VERDICTS], value="wrong", description="verdict")
+section = widgets.Dropdown(options=["all", *SECTIONS], value="yarn",
+                           description="section")
+verdict = widgets.Dropdown(options=["all", *VERDICTS], value="wrong",
+                           description="verdict")
 table = widgets.HTML(as_html(chosen(errata, "yarn", "wrong")))
 
 def redraw(change):
@@ -122,9 +126,9 @@ verdict.observe(redraw, "value")
 widgets.VBox([section, verdict, table])
 
 # %% [markdown]
-# Below are all 44 errata, for reading and searching without a kernel. The last column is
-# computed while this page runs, or is a citation where nothing can be run. The 87 rows
-# of the ledger come after the walk, in section 12.
+# Below are all 44 errata, for reading and searching without a kernel. The last column
+# is computed while this page runs, or is a citation where nothing can be run. The 87
+# rows of the ledger come after the walk, in section 12.
 
 # %%
 display(HTML(as_html(errata)))
@@ -140,7 +144,8 @@ print("is right:", row.right_value)
 print("evidence:", row.evidence())
 
 # %% [markdown]
-# **Recap.** `claims()` has everything on this page as data; `.evidence()` runs the proof.
+# **Recap.** `claims()` has everything on this page as data; `.evidence()` runs the
+# proof.
 
 # %% [markdown]
 # ## 2. Variance one? (E01, E02)
@@ -148,15 +153,15 @@ print("evidence:", row.evidence())
 # *You will be able to say what the square root of d does to a table of std 0.02.*
 #
 # The reference says that embedding entries, drawn with std 0.02, have variance about
-# $1/d$, and that times $\sqrt d$ it becomes 1. **Predict** the variance after scaling at
-# $d = 512$ and at $d = 7168$.
+# $1/d$, and that times $\sqrt d$ it becomes 1. **Predict** the variance after scaling
+# at $d = 512$ and at $d = 7168$.
 #
 # $$\operatorname{var}(\sqrt d\,x) = d\,\operatorname{var}(x) = 0.0004\,d$$
 
 # %%
 for d_model in (512, 2500, 7168):
     generator = torch.Generator().manual_seed(0)
-    table_of_d = embedding.ScaledEmbedding(2000, d_model, generator=generator)
+    table_of_d = embedding.ScaledEmbedding(500, d_model, generator=generator)
     scaled = table_of_d.weight.detach() * table_of_d.scale
     print(f"d = {d_model}: variance {scaled.var():.2f}; drawn with 0.02^2 ="
           f" {0.02**2:.4f}, not with 1/d = {1 / d_model:.5f}")
@@ -216,8 +221,8 @@ for name in ("T5-base v1.0", "PaLM 540B", "Gemma-2-2B"):
 # %% [markdown]
 # **Notice.** Gemma multiplies the input. T5 and PaLM draw rows of variance 1 and divide
 # the **logits**. As functions of the table the two are one, with the factor in another
-# place ([page 01](01-embedding-scaling.ipynb) proves it). T5 here is version 1.0; version
-# 1.1 has a separate output matrix and neither factor.
+# place ([page 01](01-embedding-scaling.ipynb) proves it). T5 here is version 1.0;
+# version 1.1 has a separate output matrix and neither factor.
 #
 # **How to catch it:** read the model's own line of code, not a summary of it.
 
@@ -226,8 +231,8 @@ for name in ("T5-base v1.0", "PaLM 540B", "Gemma-2-2B"):
 #
 # *You will be able to say which released models share one matrix.*
 #
-# "Well-established practice (used in GPT-2, Llama, DeepSeek, etc.)": **predict** which of
-# the three do it.
+# "Well-established practice (used in GPT-2, Llama, DeepSeek, etc.)": **predict** which
+# of the three do it.
 
 # %%
 tied = {True: [], False: []}
@@ -241,12 +246,12 @@ assert {"Llama-3.1-8B-Instruct", "Qwen3-8B", "phi-1 (1.3B)"} <= set(tied[False])
 
 # %% [markdown]
 # **Notice.** Within a family the smallest models often tie and the larger ones do not
-# (Llama 3, Qwen3): the table is a large part of a small model and a small part of a large
-# one. There are exceptions both ways, such as PaLM 540B and phi-1. "Llama ties" depends
-# on which Llama.
+# (Llama 3, Qwen3): the table is a large part of a small model and a small part of a
+# large one. There are exceptions both ways, such as PaLM 540B and phi-1. "Llama ties"
+# depends on which Llama.
 #
-# **How to catch it:** look for `tie_word_embeddings` in the `config.json`. Where the key
-# is missing, the default of the model's family counts, and families differ.
+# **How to catch it:** look for `tie_word_embeddings` in the `config.json`. Where the
+# key is missing, the default of the model's family counts, and families differ.
 
 # %% [markdown]
 # ## 5. Faster by 20 to 40 per cent? (E11)
@@ -317,8 +322,9 @@ print("wavelengths with base 1,000,000:", waves)
 assert rope.inverse_frequencies(8)[1] == 10_000.0 ** -0.25
 
 # %% [markdown]
-# **Notice.** The printed column fits base one million, with its last number rounded. The
-# printed wavelengths (6.28, 198.7, 6,283 and 198,692) fit it too, so the table looks right.
+# **Notice.** The printed column fits base one million, with its last number rounded.
+# The printed wavelengths (6.28, 198.7, 6,283 and 198,692) fit it too, so the table
+# looks right.
 #
 # **How to catch it:** the second frequency of four must be the base to the power of
 # $-1/4$, here $1/10$. [Page 03](03-rope.ipynb) computes the table.
@@ -328,13 +334,16 @@ assert rope.inverse_frequencies(8)[1] == 10_000.0 ** -0.25
 #
 # *You will be able to say which pairs meet new angles past the trained length.*
 #
-# The reference says that **high**-frequency dimensions see angles they never trained on.
-# **Predict** how often the fastest and the slowest pair turn in 4,096 tokens (width 128).
+# The reference says that **high**-frequency dimensions see angles they never trained
+# on.
+# **Predict** how often the fastest and the slowest pair turn in 4,096 tokens (width
+# 128).
 
 # %%
 turns = yarn.rotations(rope.inverse_frequencies(128), 4096)  # [64]
 never = int((turns < 1).sum())
-print(f"fastest pair {turns[0]:.0f} turns, slowest {turns[-1]:.3f}; {never} never finish one")
+print(f"fastest pair {turns[0]:.0f} turns, slowest {turns[-1]:.3f};"
+      f" {never} never finish one")
 assert never == 18 and turns[0] > 650
 
 # %% [markdown]
@@ -351,8 +360,8 @@ assert never == 18 and turns[0] > 650
 #
 # The printed rule compares a wavelength **in tokens** with 32 and with $s$. YaRN's
 # $\beta$ counts **turns in the trained length** $L$. Same 32, another unit. The rule as
-# printed knows no $L$, so it treats a model trained on 4K and one trained on 128K alike,
-# and its middle regime ($32 \le \lambda \le s$) is empty for every $s$ below 32.
+# printed knows no $L$, so it treats a model trained on 4K and one trained on 128K
+# alike, and its middle regime ($32 \le \lambda \le s$) is empty for every $s$ below 32.
 
 # %%
 plain = rope.inverse_frequencies(128)
@@ -362,14 +371,15 @@ for factor in (4.0, 32.0, 64.0):
     real = yarn.ntk_by_parts(128, **settings, trained_length=4096).inv_freq
     kinds = [yarn.regimes(plain, scaled, factor).long().bincount(minlength=3).tolist()
              for scaled in (printed_rule, real)]
-    print(f"factor {factor:g}: kept/between/divided  printed {kinds[0]}, YaRN {kinds[1]}")
+    print(f"factor {factor:g}: kept/between/divided  printed {kinds[0]},"
+          f" YaRN {kinds[1]}")
     assert kinds[0][1] == (5 if factor == 64 else 0)
 
 # %%
 show(figures.yarn.printed_rule(),
-     alt="Divisor of each pair under the printed rule and under YaRN for several factors: the"
-         " printed rule is a step at a wavelength of 32 tokens, YaRN a ramp that moves with the"
-         " trained length.",
+     alt="Divisor of each pair under the printed rule and under YaRN for several"
+         " factors: the printed rule is a step at a wavelength of 32 tokens, YaRN a"
+         " ramp that moves with the trained length.",
      numbers=figures.yarn.describe_printed_rule())
 
 # %% [markdown]
@@ -398,9 +408,10 @@ for ratio, wave in zip((plain / rule)[middle], rope.wavelengths(plain)[middle]):
     assert abs(ratio - wave) < 1e-9
 
 # %% [markdown]
-# **Notice.** The scaled frequency is $\theta^2/2\pi$ whatever the factor. Where the middle
-# begins, the divisor jumps from 1 to 32. Blending divisors instead of frequencies would
-# be allowed (the paper's footnote 4); the fault is the variable in $t$.
+# **Notice.** The scaled frequency is $\theta^2/2\pi$ whatever the factor. Where the
+# middle begins, the divisor jumps from 1 to 32. Blending divisors instead of
+# frequencies would be allowed (the paper's footnote 4); the fault is the variable in
+# $t$.
 #
 # **How to catch it:** put both ends into a ramp. At its start it must give 1.
 #
@@ -444,20 +455,22 @@ check_divisor(divisor)
 # %% [markdown]
 # ## 11. The square of the factor, and a word about entropy (E29, E44)
 #
-# *You will be able to say what scores get, and in which direction the temperature works.*
+# *You will be able to say what scores get, and in which direction the temperature
+# works.*
 #
-# The factor $0.1 \ln s + 1$ goes on cos and sin, so q carries it **and** k carries it. The
-# reference multiplies it into the scores, once.
+# The factor $0.1 \ln s + 1$ goes on cos and sin, so q carries it **and** k carries it.
+# The reference multiplies it into the scores, once.
 
 # %%
 for s in (4, 32, 64):
     once = yarn.yarn_attention_factor(s)
-    print(f"s = {s}: on q and on k {once:.4f}, scores {once**2:.4f}; printed {once:.4f}")
+    print(f"s = {s}: on q and on k {once:.4f}, scores {once**2:.4f};"
+          f" printed {once:.4f}")
 assert round(yarn.yarn_attention_factor(32) ** 2, 4) == 1.8133
 
 # %% [markdown]
-# Why sharpen at all? With more keys the attention spreads: its **entropy** (how evenly it
-# is shared, in nats) goes **up**. Random scores of variance 1 show it:
+# Why sharpen at all? With more keys the attention spreads: its **entropy** (how evenly
+# it is shared, in nats) goes **up**. Random scores of variance 1 show it:
 
 # %%
 scores = torch.randn(16, 131_072, generator=torch.Generator().manual_seed(0))
@@ -495,13 +508,13 @@ for row in errata:
         print(row.id, "|", row.claim, "|", row.right_value)
 
 # %% [markdown]
-# **Notice.** The one row called "native long" is the textbook case of YaRN (its settings
-# leave room for more than the 128K that its report claims). The row said to reach a
-# million by YaRN seems to mix two models, and the one that does reach a million has no
-# rotary positions at all in its full-attention layers.
+# **Notice.** The one row called "native long" is the textbook case of YaRN (its
+# settings leave room for more than the 128K that its report claims). The row said to
+# reach a million by YaRN seems to mix two models, and the one that does reach a million
+# has no rotary positions at all in its full-attention layers.
 #
-# **How to catch it:** `original_max_position_embeddings`, `factor` and `rope_theta` stand
-# in the model's `config.json`.
+# **How to catch it:** `original_max_position_embeddings`, `factor` and `rope_theta`
+# stand in the model's `config.json`.
 #
 # ### Exercise 6.3: Be the checker
 #
@@ -511,16 +524,16 @@ for row in errata:
 # `"wrong"` or `"misleading"`. Use the package to find out; guessing right is not the
 # point.
 #
-# - **a** "With head width 64 and base 10,000 the slowest pair needs about 47,000 tokens for
-#   a turn."
+# - **a** "With head width 64 and base 10,000 the slowest pair needs about 47,000 tokens
+#   for a turn."
 # - **b** "RMSNorm gives each token a vector of norm 1."
 # - **c** "YaRN with factor 1 is plain RoPE."
-# - **d** "RoPE scores depend on distance alone, so RoPE models read longer texts than they
-#   were trained on."
+# - **d** "RoPE scores depend on distance alone, so RoPE models read longer texts than
+#   they were trained on."
 #
 # <details><summary>Hint 1</summary>
-# a: <code>rope.wavelengths(rope.inverse_frequencies(64))[-1]</code>. b: E15. d: E21; one
-# half is true.
+# a: <code>rope.wavelengths(rope.inverse_frequencies(64))[-1]</code>. b: E15. d: E21;
+# one half is true.
 # </details>
 
 # %%
@@ -557,11 +570,11 @@ assert not unsupported
 # ## Recap
 #
 # - A little over half of the checkable claims hold.
-# - The mistakes that matter are units (turns, not tokens), missing variables (the trained
-#   length), places (q **and** k, input **or** logits) and reports at second hand (who
-#   does what).
-# - Each is caught by one small habit: put a number in, put both ends in, count turns, read
-#   the config.
+# - The mistakes that matter are units (turns, not tokens), missing variables (the
+#   trained length), places (q **and** k, input **or** logits) and reports at second
+#   hand (who does what).
+# - Each is caught by one small habit: put a number in, put both ends in, count turns,
+#   read the config.
 #
 # ## Misconceptions
 #
@@ -575,8 +588,8 @@ assert not unsupported
 #
 # ## What if...
 #
-# - ...you changed the middle rule's variable from $\lambda$ to $L/\lambda$? Which part of
-#   YaRN would you have?
+# - ...you changed the middle rule's variable from $\lambda$ to $L/\lambda$? Which part
+#   of YaRN would you have?
 # - ...`claims()` had a row about a text of your own? Write its evidence function.
 # - ...a model were trained at $L = 32$? Which pairs would the printed rule get right?
 #

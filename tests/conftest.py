@@ -25,7 +25,8 @@ torch.set_num_threads(1)
 FAMILIES = {
     "tests/models": "models", "apex_lessons/models": "models",
     "tests/cli": "models", "apex_lessons/cli": "models",
-    "tests/figures": "figures and exercises", "apex_lessons/figures": "figures and exercises",
+    "tests/figures": "figures and exercises",
+    "apex_lessons/figures": "figures and exercises",
     "tests/exercises": "figures and exercises",
     "apex_lessons/exercises": "figures and exercises",
     "tests/explorers": "explorers", "apex_lessons/explorers": "explorers",
@@ -37,12 +38,14 @@ FAMILIES = {
     "": "mathematics",
 }
 ORDER = ["mathematics", "models", "figures and exercises", "explorers", "classroom",
-         "notebooks", "browser"]
+         "notebooks",
+         "browser"]
 REPORTS: dict[str, list] = {}  # family -> the reports of its tests' three phases
 
 
 def family_of(nodeid: str) -> str:
-    return next(family for place, family in FAMILIES.items() if nodeid.startswith(place))
+    return next(family for place, family in FAMILIES.items()
+                if nodeid.startswith(place))
 
 
 def pytest_configure(config):
@@ -51,7 +54,7 @@ def pytest_configure(config):
 
 
 def kernels_over_local_sockets():
-    """Give nbval's kernels files to talk over; over TCP two can take each other's port."""
+    """Give nbval's kernels files to talk over; over TCP two can take one port."""
     import nbval.kernel
     from jupyter_client.manager import KernelManager
 
@@ -89,8 +92,10 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def family_line(family: str, reports: list) -> str:
-    """Work: the durations added up. Clock: from the first test's start to the last's end."""
+    """Work: all durations. Clock: from the first test's start to the last one's end."""
     tests = len({report.nodeid for report in reports})
     work = sum(report.duration for report in reports)
-    clock = max(report.stop for report in reports) - min(report.start for report in reports)
-    return f"{family:<22} {tests:>5} tests {work:>7.1f} s of work {clock:>7.1f} s on the clock"
+    clock = max(report.stop for report in reports) - min(report.start
+                                                         for report in reports)
+    return (f"{family:<22} {tests:>5} tests {work:>7.1f} s of work"
+            f" {clock:>7.1f} s on the clock")

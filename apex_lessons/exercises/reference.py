@@ -31,8 +31,8 @@ VARIANCE_MISTAKES = tuple(
         (
             "always-one",
             lambda init_std, d_model: 1.0,
-            "You give 1 always, as the reference says. Put numbers in: what is the variance of a draw"
-            " with std 0.02, and what does a factor do to it?",
+            "You give 1 always, as the reference says. Put numbers in: what is the"
+            " variance of a draw with std 0.02, and what does a factor do to it?",
         ),
         (
             "before-scaling",
@@ -57,7 +57,8 @@ VARIANCE_MISTAKES = tuple(
         (
             "divides",
             lambda init_std, d_model: init_std**2 / d_model,
-            "You divide by the width. That factor stands in attention, for another reason.",
+            "You divide by the width. That factor stands in attention, for another"
+            " reason.",
         ),
         (
             "one-over-the-width",
@@ -130,13 +131,14 @@ DIVISOR_MISTAKES = tuple(
         (
             "upside-down",
             _upside_down,
-            "Your ramp runs the other way: it keeps the slow pairs and divides the fast ones.",
+            "Your ramp runs the other way: it keeps the slow pairs and divides the"
+            " fast ones.",
         ),
         (
             "blends-divisors",
             _blends_divisors,
-            "You blend the divisors; the paper's equations blend the frequencies. Both ends agree, the"
-            " middle does not.",
+            "You blend the divisors; the paper's equations blend the frequencies. Both"
+            " ends agree, the middle does not.",
         ),
         (
             "never-cut-off",
@@ -161,7 +163,8 @@ ANSWERS = {"a": "correct", "b": "wrong", "c": "correct", "d": "misleading"}
 REMEDIES = {
     "a": "compute wavelengths(inverse_frequencies(64))[-1] and compare",
     "b": "the norm of the output depends on the width; print it for two widths",
-    "c": "compare yarn(..., factor=1.0) with inverse_frequencies, and look at its factor",
+    "c": "compare yarn(..., factor=1.0) with inverse_frequencies, and look at its "
+         "factor",
     "d": "the first half holds; does the second follow from it? See E21",
 }
 
@@ -193,7 +196,7 @@ def check_verdicts(function: Callable) -> Diagnosis:
 def known_mistakes() -> tuple[Mistake, ...]:
     """The wrong programs of this page that the checks know by name.
 
-    >>> {mistake.check for mistake in known_mistakes()} == {"check_variance", "check_divisor"}
-    True
+    >>> sorted({mistake.check for mistake in known_mistakes()})
+    ['check_divisor', 'check_variance']
     """
     return VARIANCE_MISTAKES + DIVISOR_MISTAKES

@@ -245,5 +245,6 @@ def _control(allowed: Range | list | str, label: Label) -> dict[str, Any]:
     if all(isinstance(value, bool) for value in allowed):
         return {"kind": "check"}
     names = label.choices or {}
-    choices = [{"value": value, "text": str(names.get(value, value))} for value in allowed]
+    choices = [{"value": value, "text": str(names.get(value, value))}
+               for value in allowed]
     return {"kind": "choice", "choices": choices}

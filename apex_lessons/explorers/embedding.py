@@ -114,7 +114,8 @@ def _convention(d_model: int, vocab_size: int, *, init: str = "fixed",
                 logit_factor: str = "none") -> dict:
     """A preset. Each of these models ties its tables and ends with a norm. The std of
     Gemma's own training is not published: 0.02 is what transformers draws."""
-    start = {"init": init} if init == "1/sqrt(d)" else {"init": init, "init_std": init_std}
+    start = {"init": init} if init == "1/sqrt(d)" else {"init": init,
+                                                        "init_std": init_std}
     return {"d_model": d_model, "vocab_size": vocab_size, **start, "factor": factor,
             "norm": True, "tied": True, "logit_factor": logit_factor}
 
@@ -181,11 +182,13 @@ class EmbeddingScale(Explorer):
 
     def alt(self) -> str:
         facts = {name: f"{value:.4g}" for name, value in self.facts().items()}
-        own = f"the token's own logit is {facts['own_token_logit']}, " if self.tied else ""
+        logit = f"the token's own logit is {facts['own_token_logit']}, "
+        own = logit if self.tied else ""
         return (f"Embedding scale by width, on log axes. At width {self.d_model:,} the "
-                f"table has std {facts['init_std']} and the stream {facts['stream_std']}; "
-                f"{own}the other logits have std {facts['other_logit_std']}; the first "
-                f"loss is about {facts['loss']} nats, ln V is {facts['log_vocab']}.")
+                f"table has std {facts['init_std']} and the stream "
+                f"{facts['stream_std']}; {own}the other logits have std "
+                f"{facts['other_logit_std']}; the first loss is about {facts['loss']} "
+                f"nats, ln V is {facts['log_vocab']}.")
 
     def figure(self):
         from apex_lessons.figures import INK, new_figure
@@ -211,7 +214,8 @@ class EmbeddingScale(Explorer):
             axis.plot(*self._by_width("stream_std", **start), color=colour, ls=style,
                       lw=1.8, label=name)
         if self.norm:
-            axis.plot(*self._by_width("hidden_std"), color=INK, ls=LINE_STYLES[5], lw=1.2,
+            axis.plot(*self._by_width("hidden_std"), color=INK, ls=LINE_STYLES[5],
+                      lw=1.2,
                       label="after the norm")
         axis.plot(self.d_model, self.facts()["stream_std"], "o", color=INK, ms=8,
                   label="set here")
@@ -228,7 +232,8 @@ class EmbeddingScale(Explorer):
         axis.plot(*self._by_width("other_logit_std"), color=PALETTE[0], lw=1.8,
                   ls=LINE_STYLES[1], label="std of the other logits")
         axis.plot(self.d_model, now["other_logit_std"], "s", color=INK, ms=7)
-        axis.axhline(now["log_vocab"], color=INK, ls=LINE_STYLES[3], lw=1.2, label="ln V")
+        axis.axhline(now["log_vocab"], color=INK, ls=LINE_STYLES[3], lw=1.2,
+                     label="ln V")
         axis.set_title("first logits")
 
     def _by_width(self, fact: str, **settings) -> tuple[list[int], list[float]]:

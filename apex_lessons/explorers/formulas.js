@@ -1,13 +1,14 @@
-// The formulas of all lessons, as the page computes them: plain functions of plain numbers.
-// Each has the name of its Python counterpart, in camel case; what Python takes as keyword
-// arguments comes as one object with Python's names. Vectors are arrays. Bad input throws an
-// Error in words, which an explorer shows. Tests hold these to Python's functions at 1e-12.
+// The formulas of all lessons, as the page computes them: plain functions of plain
+// numbers. Each has the name of its Python counterpart, in camel case; what Python
+// takes as keyword arguments comes as one object with Python's names. Vectors are
+// arrays. Bad input throws an Error in words, which an explorer shows. Tests hold these
+// to Python's functions at 1e-12.
 
 const formulas = (() => {
   const range = (count) => Array.from({ length: count }, (_, i) => i);
   const refuse = (text) => { throw new RangeError(text); };
 
-  // --- embedding: the first numbers of an untrained model --------------------------------
+  // --- embedding: the first numbers of an untrained model ----------------------------
 
   const NORM_EPS = 1e-6;
   const EULER_GAMMA = 0.5772156649015329;
@@ -25,7 +26,7 @@ const formulas = (() => {
 
   const HALVES = range(14).map((k) => [(k / 2) ** 2, Math.exp(-((k / 2) ** 2))]);
 
-  /** 1 - erf(x), to the last digits: a series near 0, beyond it a trapezoid sum and its pole. */
+  /** 1 - erf(x), to the last digits: a series near 0, else a trapezoid sum and pole. */
   function erfc(x) {
     if (x < 0) return 2 - erfc(-x);
     if (x < 1) {
@@ -42,7 +43,8 @@ const formulas = (() => {
 
   const GRID = 0.3;
   const SMALL = range(53).map((k) => -8.5 + 0.35 * k);
-  const SMALL_WEIGHTS = SMALL.map((g) => 0.35 * Math.exp(-g * g / 2) / Math.sqrt(2 * Math.PI));
+  const SMALL_WEIGHTS =
+    SMALL.map((g) => 0.35 * Math.exp(-g * g / 2) / Math.sqrt(2 * Math.PI));
   const LARGE = range(148).map((k) => -40 + GRID * k);
   const LARGE_WEIGHTS = LARGE.map((x) => GRID * Math.exp(x - Math.exp(x)) / 2);
 
@@ -63,12 +65,13 @@ const formulas = (() => {
     return Math.min(share, 1);
   }
 
-  /** E[ln(e^own + sum of e^(spread g_j))] over `count` normals g_j, and E[e^own's share]. */
+  /** E[ln(e^own + sum of e^(spread g_j))] over `count` normals g_j; e^own's share. */
   function expectedLogSum(spread, count, own = -Infinity) {
     const alone = own === -Infinity;
     const width = Math.sqrt(2 * Math.log(count));
     const step = GRID * (alone ? Math.max(1, spread / width) : 1);
-    const start = Math.max(own, Math.log(count) + Math.min(spread * spread / 2, spread * width));
+    const start =
+      Math.max(own, Math.log(count) + Math.min(spread * spread / 2, spread * width));
     // counted from the start, since a large t would swallow the digits of own - t
     const weight = (u) => Math.exp(own - start - u);
     const hazard = (u) => weight(u) - count * Math.log1p(-exceeds(start + u, spread));
@@ -117,7 +120,7 @@ const formulas = (() => {
       table_parameters: d_model * vocab_size * (tied ? 1 : 2) };
   }
 
-  // --- norm: small vectors ----------------------------------------------------------------
+  // --- norm: small vectors -----------------------------------------------------------
 
   const sum = (x) => x.reduce((total, value) => total + value, 0);
   const mean = (x) => sum(x) / x.length;
@@ -147,7 +150,7 @@ const formulas = (() => {
   const DTYPES = { float64: null, float32: [24, -126, 3.4028234663852886e38],
     bfloat16: [8, -126, 3.3895313892515355e38], float16: [11, -14, 65504] };
 
-  /** The number as a dtype stores it: to nearest, ties to even, overflow to infinity. */
+  /** The number as a dtype stores it: nearest, ties to even, overflow to infinity. */
   function roundTo(value, dtype) {
     const kind = DTYPES[dtype];
     if (kind === undefined) refuse(`No dtype is called ${dtype}: choose one of ${
@@ -165,7 +168,7 @@ const formulas = (() => {
     return Math.abs(stored) > largest ? Math.sign(value) * Infinity : stored;
   }
 
-  // --- rope: pairs that turn -----------------------------------------------------------------
+  // --- rope: pairs that turn ---------------------------------------------------------
 
   /** base^(-2i / head_dim), radians per token. */
   function inverseFrequencies(head_dim, base = 10000) {
@@ -180,10 +183,12 @@ const formulas = (() => {
   const wavelengths = (inv_freq) => inv_freq.map((value) => 2 * Math.PI / value);
 
   /** The two dimensions of pair i. */
-  const pairOf = (i, pairs, layout) => layout === "half" ? [i, i + pairs] : [2 * i, 2 * i + 1];
+  const pairOf = (i, pairs, layout) =>
+    layout === "half" ? [i, i + pairs] : [2 * i, 2 * i + 1];
 
-  /** Each pair (x0, x1) of a vector turned by position * inv_freq; the rest passes through. */
-  function rotate(x, position, inv_freq, { layout = "interleaved", attention_factor = 1 } = {}) {
+  /** Each pair (x0, x1) of a vector turned by position * inv_freq; the rest stays. */
+  function rotate(x, position, inv_freq, {
+    layout = "interleaved", attention_factor = 1 } = {}) {
     const turned = [...x];
     inv_freq.forEach((value, i) => {
       const [a, b] = pairOf(i, inv_freq.length, layout);
@@ -197,9 +202,9 @@ const formulas = (() => {
 
   const dot = (x, y) => sum(x.map((value, i) => value * y[i]));
 
-  /** <R(m) q, R(n) k>; `layout_q` and `layout_k` may differ, to show what goes wrong. */
-  function score(q, k, m, n, inv_freq, { layout_q = "interleaved", layout_k = "interleaved",
-    attention_factor = 1 } = {}) {
+  /** <R(m) q, R(n) k>; the layouts may differ, to show what goes wrong. */
+  function score(q, k, m, n, inv_freq, { layout_q = "interleaved",
+    layout_k = "interleaved", attention_factor = 1 } = {}) {
     return dot(rotate(q, m, inv_freq, { layout: layout_q, attention_factor }),
       rotate(k, n, inv_freq, { layout: layout_k, attention_factor }));
   }
@@ -207,14 +212,15 @@ const formulas = (() => {
   /** Scores of one q at each of `rows` and one k at each of `columns`, row by row. */
   function scoreMatrix(q, k, rows, columns, inv_freq, { layout_q = "interleaved",
     layout_k = "interleaved", attention_factor = 1 } = {}) {
-    const keys = columns.map((n) => rotate(k, n, inv_freq, { layout: layout_k, attention_factor }));
+    const keys = columns.map((n) =>
+      rotate(k, n, inv_freq, { layout: layout_k, attention_factor }));
     return rows.map((m) => {
       const query = rotate(q, m, inv_freq, { layout: layout_q, attention_factor });
       return keys.map((key) => dot(query, key));
     });
   }
 
-  /** What each pair adds to the score at a distance: |q_i| |k_i| cos(angle between + turned). */
+  /** What each pair adds to the score: |q_i| |k_i| cos(angle between + turned). */
   function pairScores(q, k, distance, inv_freq, { layout = "interleaved" } = {}) {
     return inv_freq.map((value, i) => {
       const [a, b] = pairOf(i, inv_freq.length, layout);
@@ -224,25 +230,26 @@ const formulas = (() => {
     });
   }
 
-  // --- yarn: frequencies for longer texts -----------------------------------------------------
+  // --- yarn: frequencies for longer texts --------------------------------------------
 
   function checkFactor(factor) {
     if (!(factor >= 1) || factor === Infinity) {
-      refuse(`The factor must be at least 1, got ${factor}: it says how many times longer the ` +
-        "text gets.");
+      refuse(`The factor must be at least 1, got ${factor}: it says how many ` +
+        "times longer the text gets.");
     }
   }
 
   function checkBetas(beta_fast, beta_slow, fast = "beta_fast", slow = "beta_slow") {
     if (!(beta_slow > 0)) refuse(`${slow} must be above 0, got ${beta_slow}.`);
     if (!(beta_fast >= beta_slow)) {
-      refuse(`${fast} ${beta_fast} is below ${slow} ${beta_slow}: both count turns in the ` +
-        "trained length, swap them.");
+      refuse(`${fast} ${beta_fast} is below ${slow} ${beta_slow}: both count turns ` +
+        "in the trained length, swap them.");
     }
   }
 
   /** a + share (b - a), evaluated from the nearer end. */
-  const blend = (a, b, share) => share < 0.5 ? a + share * (b - a) : b - (b - a) * (1 - share);
+  const blend = (a, b, share) =>
+    share < 0.5 ? a + share * (b - a) : b - (b - a) * (1 - share);
   const clamp = (value) => Math.min(1, Math.max(0, value));
 
   function positionInterpolation(head_dim, { base, factor }) {
@@ -254,11 +261,13 @@ const formulas = (() => {
   /** base * stretch^(d / (d - 2)). */
   function stretchedBase(head_dim, base, stretch) {
     if (!(head_dim >= 4)) {
-      refuse(`Head width ${head_dim} has one pair: it cannot be both the unchanged and the ` +
-        "interpolated one.");
+      refuse(`Head width ${head_dim} has one pair: it cannot be both the unchanged ` +
+        "and the interpolated one.");
     }
     const larger = base * stretch ** (head_dim / (head_dim - 2));
-    if (!Number.isFinite(larger)) refuse(`A stretch of ${stretch} makes the base overflow.`);
+    if (!Number.isFinite(larger)) {
+      refuse(`A stretch of ${stretch} makes the base overflow.`);
+    }
     return larger;
   }
 
@@ -280,7 +289,7 @@ const formulas = (() => {
   const rotations = (inv_freq, trained_length) =>
     wavelengths(inv_freq).map((wavelength) => trained_length / wavelength);
 
-  /** d ln(trained_length / (2 pi turns)) / (2 ln base): the pair that makes so many turns. */
+  /** d ln(trained_length / (2 pi turns)) / (2 ln base): the pair of so many turns. */
   const pairAtRotations = (turns, head_dim, base, trained_length) =>
     head_dim * Math.log(trained_length / (2 * Math.PI * turns)) / (2 * Math.log(base));
 
@@ -291,8 +300,8 @@ const formulas = (() => {
     let low = pairAtRotations(beta_fast, head_dim, base, trained_length);
     let high = pairAtRotations(beta_slow, head_dim, base, trained_length);
     if (high < 0) {
-      refuse(`A trained length of ${trained_length} is too short: even the fastest pair makes ` +
-        `fewer than beta_slow = ${beta_slow} turns.`);
+      refuse(`A trained length of ${trained_length} is too short: even the fastest ` +
+        `pair makes fewer than beta_slow = ${beta_slow} turns.`);
     }
     if (truncate) { low = Math.floor(low); high = Math.ceil(high); }
     low = Math.max(low, 0);
@@ -304,15 +313,16 @@ const formulas = (() => {
   /** The paper's ramp, linear in the turns: 0 keeps, 1 divides. */
   function rotationsRamp(inv_freq, trained_length, beta_fast, beta_slow) {
     checkBetas(beta_fast, beta_slow);
-    return rotations(inv_freq, trained_length).map((turns) => beta_fast === beta_slow
-      ? Number(turns <= beta_slow) : clamp((beta_fast - turns) / (beta_fast - beta_slow)));
+    return rotations(inv_freq, trained_length).map((turns) =>
+      beta_fast === beta_slow ? Number(turns <= beta_slow)
+        : clamp((beta_fast - turns) / (beta_fast - beta_slow)));
   }
 
   const blended = (plain, factor, ramp) =>
     plain.map((value, i) => blend(value, value / factor, ramp[i]));
 
-  function ntkByParts(head_dim, { base, factor, trained_length, beta_fast = 32, beta_slow = 1,
-    ramp = "pair", truncate = true }) {
+  function ntkByParts(head_dim, { base, factor, trained_length, beta_fast = 32,
+    beta_slow = 1, ramp = "pair", truncate = true }) {
     checkFactor(factor);
     const plain = inverseFrequencies(head_dim, base);
     const shares = ramp === "pair"
@@ -324,15 +334,18 @@ const formulas = (() => {
   /** 0.1 mscale ln(factor) + 1: on cos and sin, so scores get its square. */
   function yarnAttentionFactor(factor, mscale = 1) {
     checkFactor(factor);
-    if (!(mscale > 0)) refuse(`mscale must be above 0, got ${mscale}: leave it out to have none.`);
+    if (!(mscale > 0)) {
+      refuse(`mscale must be above 0, got ${mscale}: leave it out to have none.`);
+    }
     return 0.1 * mscale * Math.log(factor) + 1;
   }
 
-  function yarn(head_dim, { attention_factor = null, mscale = null, mscale_all_dim = null,
-    ...settings }) {
+  function yarn(head_dim, { attention_factor = null, mscale = null,
+    mscale_all_dim = null, ...settings }) {
     const { inv_freq } = ntkByParts(head_dim, settings);
     if ((mscale === null) !== (mscale_all_dim === null)) {
-      refuse("mscale and mscale_all_dim: give both (the factor is their ratio) or neither.");
+      refuse("mscale and mscale_all_dim: give both (the factor is their ratio) " +
+        "or neither.");
     }
     const ratio = mscale === null ? yarnAttentionFactor(settings.factor)
       : yarnAttentionFactor(settings.factor, mscale)
@@ -343,9 +356,11 @@ const formulas = (() => {
   function llama3(head_dim, { base, factor, trained_length, low_freq_factor = 1,
     high_freq_factor = 4 }) {
     checkFactor(factor);
-    checkBetas(high_freq_factor, low_freq_factor, "high_freq_factor", "low_freq_factor");
+    checkBetas(high_freq_factor, low_freq_factor, "high_freq_factor",
+      "low_freq_factor");
     const plain = inverseFrequencies(head_dim, base);
-    const ramp = rotationsRamp(plain, trained_length, high_freq_factor, low_freq_factor);
+    const ramp = rotationsRamp(plain, trained_length, high_freq_factor,
+      low_freq_factor);
     return { inv_freq: blended(plain, factor, ramp), attention_factor: 1 };
   }
 
@@ -357,11 +372,13 @@ const formulas = (() => {
     return Math.sqrt(1 + Math.log(factor) / Math.log(trained_length));
   }
 
-  function longrope(head_dim, { base, factor, trained_length, factors, attention_factor = null }) {
+  function longrope(head_dim, { base, factor, trained_length, factors,
+    attention_factor = null }) {
     const chosen = longropeAttentionFactor(factor, trained_length);
     const plain = inverseFrequencies(head_dim, base);
     if (factors.length !== plain.length) {
-      refuse(`There are ${factors.length} divisors and ${plain.length} pairs: give one a pair.`);
+      refuse(`There are ${factors.length} divisors and ${plain.length} pairs: ` +
+        "give one a pair.");
     }
     const wrong = factors.find((value) => !(value > 0));
     if (wrong !== undefined) refuse(`Each divisor must be above 0, got ${wrong}.`);
@@ -377,15 +394,15 @@ const formulas = (() => {
     }
     const turning = Math.floor(partial_rotary_factor * head_dim / 2);
     if (turning === 0) {
-      refuse(`A share of ${partial_rotary_factor} of ${head_dim} dimensions leaves no pair that`
-        + ` turns: at least ${2 / head_dim} is needed.`);
+      refuse(`A share of ${partial_rotary_factor} of ${head_dim} dimensions leaves ` +
+        `no pair that turns: at least ${2 / head_dim} is needed.`);
     }
     const inv_freq = inverseFrequencies(head_dim, base)
       .map((value, i) => i < turning ? value / factor : 0);
     return { inv_freq, attention_factor: 1 };
   }
 
-  /** The reference's rule as printed: wavelengths in tokens, the first condition wins. */
+  /** The reference's rule as printed: wavelengths in tokens, first condition wins. */
   function apex1(head_dim, { base, factor, beta_fast = 32, beta_slow = 1 }) {
     checkFactor(factor);
     checkBetas(beta_fast, beta_slow);
@@ -411,11 +428,11 @@ const formulas = (() => {
     embedding: Object.freeze({ initialStd, embeddingFactor, normalisedRms, erfc,
       expectedLogSum, initialSizes, initialStatistics }),
     norm: Object.freeze({ mean, rootMeanSquare, rmsNorm, layerNorm, roundTo }),
-    rope: Object.freeze({ inverseFrequencies, wavelengths, pairOf, rotate, dot, score, scoreMatrix,
-      pairScores }),
-    yarn: Object.freeze({ positionInterpolation, ntkAware, dynamicNtk, rotations, pairAtRotations,
-      pairRamp, rotationsRamp, ntkByParts, yarnAttentionFactor, yarn, llama3,
-      longropeAttentionFactor, longrope, proportional, apex1, apex1ScoreFactor: yarnAttentionFactor,
-      regimes }),
+    rope: Object.freeze({ inverseFrequencies, wavelengths, pairOf, rotate, dot, score,
+      scoreMatrix, pairScores }),
+    yarn: Object.freeze({ positionInterpolation, ntkAware, dynamicNtk, rotations,
+      pairAtRotations, pairRamp, rotationsRamp, ntkByParts, yarnAttentionFactor, yarn,
+      llama3, longropeAttentionFactor, longrope, proportional, apex1,
+      apex1ScoreFactor: yarnAttentionFactor, regimes }),
   });
 })();

@@ -86,7 +86,7 @@ def show(figure: Figure, *, alt: str, numbers: str) -> None:
 
 
 def __getattr__(name: str):
-    """A lesson's pictures (``figures.rope``), imported when they are first asked for."""
-    if name in ("claims", "embedding", "norm", "rope", "yarn"):
+    """A lesson's pictures (``figures.rope``), imported when first asked for."""
+    if name in ("claims", "embedding", "extrapolation", "norm", "rope", "yarn"):
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
 """Find a Chromium for the browser tests, or install one.
 
-Looked for, in this order: the one named in CHROMIUM, one on the path, the usual places of
-macOS and Windows, Playwright's own. If there is none: Playwright's download, then, for an
-administrator of a Debian or Ubuntu machine, the system's package.
+Looked for, in this order: the one named in CHROMIUM, one on the path, the usual places
+of macOS and Windows, Playwright's own. If there is none: the system's package, for an
+administrator of a Debian or Ubuntu machine, then Playwright's download.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DOWNLOAD_SECONDS, PACKAGE_SECONDS = 300, 900
 
 
 def works(program: str) -> bool:
-    """Whether it starts at all (a name can be left over from a package that is gone)."""
+    """Whether it starts at all (a name can be left over from a removed package)."""
     try:
         done = subprocess.run([program, "--version"], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, timeout=60)

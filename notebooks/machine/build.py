@@ -1,4 +1,4 @@
-"""Text source in, executed page out: ``python notebooks/machine/build.py [PAGE.py ...]``.
+"""Text source in, executed page out: ``python notebooks/machine/build.py [PAGE ...]``.
 
 A page is written as text (``03-rope.py``, py:percent). This program runs it from top to
 bottom in a fresh kernel and writes ``03-rope.ipynb`` beside it, the same bytes every
@@ -30,7 +30,8 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 FOLDER = Path(__file__).resolve().parent.parent
 ROOT = FOLDER.parent
 MACHINE, IGNORE = "machine", "nbval-ignore-output"
-KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python",
+              "name": "python3"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 CELL_SECONDS = 120
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -57,7 +58,7 @@ def read_source(source: Path) -> nbformat.NotebookNode:
         digest = hashlib.sha256(cell.source.encode("utf-8")).hexdigest()[:8]
         seen[digest] = seen.get(digest, 0) + 1
         for layout in ("lines_to_next_cell", "lines_to_end_of_cell_marker"):
-            cell.metadata.pop(layout, None)  # the text file's blank lines, noted by jupytext
+            cell.metadata.pop(layout, None)  # jupytext's notes on blank lines
         cell.id = digest if seen[digest] == 1 else f"{digest}-{seen[digest]}"
         tags = cell.metadata.get("tags", [])
         if MACHINE in tags and IGNORE not in tags:
@@ -67,11 +68,12 @@ def read_source(source: Path) -> nbformat.NotebookNode:
 
 @contextlib.contextmanager
 def private_kernel():
-    """A manager for one kernel of this very Python, over local sockets where they exist.
+    """A manager for one kernel of this very Python, over local sockets where possible.
 
     Kernels that are started at the same time over TCP can take each other's ports.
     """
-    with tempfile.TemporaryDirectory(prefix="page-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="page-",
+                                     ignore_cleanup_errors=True) as folder:
         options = {"connection_file": os.path.join(folder, "kernel.json")}
         if os.name == "posix":
             options |= {"transport": "ipc", "ip": os.path.join(folder, "k")}
@@ -83,7 +85,7 @@ def private_kernel():
 
 
 def kernel_environment() -> dict[str, str]:
-    """What a kernel sees: one thread, this project's package, no settings of the user."""
+    """What a kernel sees: one thread, this project's package, no user's settings."""
     inherited = {name: value for name, value in os.environ.items()
                  if name not in ("PYTHONPATH", "PYTHONWARNINGS", "MPLBACKEND")}
     inherited.setdefault("MPLCONFIGDIR", str(Path(sys.prefix, "cache", "matplotlib")))
@@ -117,7 +119,8 @@ def normalise(notebook) -> None:
         if cell.cell_type == "code":
             cell.outputs = merge_streams(cell.outputs)
         for output in cell.get("outputs", []):
-            output.get("data", {}).pop(WIDGET_VIEW, None)  # a view without state shows as an error
+            # A view without state shows as an error.
+            output.get("data", {}).pop(WIDGET_VIEW, None)
             output.pop("transient", None)
 
 
@@ -135,7 +138,7 @@ def merge_streams(outputs: list) -> list:
 
 
 def keep_machine_outputs(notebook, stored: Path) -> None:
-    """Leave stored outputs of unchanged ``machine`` cells, so that rebuilding is quiet."""
+    """Leave stored outputs of unchanged ``machine`` cells: rebuilding stays quiet."""
     if not stored.exists():
         return
     old = {cell.id: cell for cell in nbformat.read(stored, as_version=4).cells
@@ -150,7 +153,8 @@ def keep_machine_outputs(notebook, stored: Path) -> None:
                         output.execution_count = cell.execution_count
 
 
-def built(source: Path, *, fresh: bool = False, progress=lambda done, total: None) -> str:
+def built(source: Path, *, fresh: bool = False,
+          progress=lambda done, total: None) -> str:
     """The executed page as text: what ``page_of(source)`` should hold."""
     notebook = read_source(source)
     execute(notebook, progress)
@@ -172,7 +176,7 @@ def write_whole(path: Path, text: str) -> bool:
 
 
 def named(page: Path) -> list[Path]:
-    """The sources meant by a path, or by a page's number as in ``make notebooks PAGE=03``."""
+    """The sources meant by a path, or by a page's number (``make notebooks PAGE=03``)."""
     if page.name.isdigit():
         return sorted(FOLDER.glob(f"{int(page.name):02d}-*.py")) or [page]
     return [page.with_suffix(".py")]
@@ -181,8 +185,8 @@ def named(page: Path) -> list[Path]:
 def report_failure(source: Path, number: int, error: Exception) -> None:
     """The failing cell and its traceback, on stderr, without colours in a log."""
     text = str(error) if sys.stderr.isatty() else ANSI.sub("", str(error))
-    print(f"\n{source.name}: cell {number} failed, so the page is left as it was.\n{text}",
-          file=sys.stderr)
+    print(f"\n{source.name}: cell {number} failed, so the page is left as it was.\n"
+          f"{text}", file=sys.stderr)
 
 
 def build_one(source: Path, label: str, fresh: bool) -> bool:
@@ -193,7 +197,8 @@ def build_one(source: Path, label: str, fresh: bool) -> bool:
         nonlocal reached
         reached = done + 1
         if sys.stdout.isatty():
-            print(f"\r{label} {source.stem}: cell {reached} of {total} ", end="", flush=True)
+            print(f"\r{label} {source.stem}: cell {reached} of {total} ", end="",
+                  flush=True)
 
     start = time.perf_counter()
     try:
@@ -210,10 +215,13 @@ def build_one(source: Path, label: str, fresh: bool) -> bool:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pages", nargs="*", type=Path, help="text sources; default: all pages")
-    parser.add_argument("--fresh", action="store_true", help="renew the `machine` outputs too")
+    parser.add_argument("pages", nargs="*", type=Path,
+                        help="text sources; default: all pages")
+    parser.add_argument("--fresh", action="store_true",
+                        help="renew the `machine` outputs too")
     options = parser.parse_args(arguments)
-    sources = [found for page in options.pages for found in named(page)] or page_sources()
+    chosen = [found for page in options.pages for found in named(page)]
+    sources = chosen or page_sources()
     missing = [str(source) for source in sources if not source.is_file()]
     if missing:
         print(f"no such page source: {', '.join(missing)}", file=sys.stderr)

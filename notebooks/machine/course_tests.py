@@ -51,13 +51,15 @@ def pytest_command(slow: bool, environment: dict[str, str]) -> list[str]:
                                          f"--nbval-cell-timeout={CELL_SECONDS}", *built]
     return [sys.executable, "-m", "pytest", "tests", "apex_lessons", *which, "-q",
             "-n", WORKERS, "--dist", "loadfile", "--no-loadscope-reorder",
-            *browser_options(environment), *bubblewrap.options(environment), *shlex.split(environment.get("TEST_OPTIONS", ""))]
+            *browser_options(environment), *bubblewrap.options(environment),
+            *shlex.split(environment.get("TEST_OPTIONS", ""))]
 
 
 def main(arguments: list[str]) -> int:
     environment = {name: value for name, value in os.environ.items()
                    if name not in NOT_OURS}
-    environment |= {"OMP_NUM_THREADS": "1", "PYTHONNOUSERSITE": "1", "PYTHONUNBUFFERED": "1",
+    environment |= {"OMP_NUM_THREADS": "1", "PYTHONNOUSERSITE": "1",
+                    "PYTHONUNBUFFERED": "1",
                     "MPLCONFIGDIR": str(Path(sys.prefix, "cache", "matplotlib"))}
     command = pytest_command("--slow" in arguments, environment)
     try:

@@ -1,7 +1,8 @@
 """Make the course's own environment, ``.venv``, or leave it when nothing changed.
 
-``make`` runs this before every command; without make: ``python notebooks/machine/install.py``.
-Python's own library is all it needs. torch goes in first and alone, since its right build
+``make`` runs this before every command; without make: ``python
+notebooks/machine/install.py``. Python's own library is all it needs. torch goes in
+first and alone, since its right build
 depends on the machine; then everything else as requirements.lock says, hashes checked.
 An install that was interrupted, or that failed, is taken up again by the next call.
 """
@@ -34,14 +35,16 @@ TORCH_INTEL_MAC = "torch==2.2.2"  # the last one made for Macs with an Intel pro
 OLDEST_PYTHON = (3, 11)
 NEWEST_INTEL_MAC_PYTHON = (3, 12)
 GIGABYTE = 1e9
-SPACE_WANTED = 2.5 * GIGABYTE  # the environment with the CPU build of torch, and its downloads
+SPACE_WANTED = 2.5 * GIGABYTE  # with the CPU build of torch, downloads included
 
 NETWORK_SIGNS = re.compile(
-    r"name resolution|resolve host|getaddrinfo|nodename nor servname|dns error|unreachable"
-    r"|connection (refused|reset|aborted)|timed out|max retries|error sending request"
-    r"|failed to fetch|from versions: none", re.IGNORECASE)
-DISK_SIGNS = re.compile(r"no space left|errno 28|disk quota|not enough space", re.IGNORECASE)
-NO_BUILD_SIGNS = re.compile(r"no matching distribution|could not find a version", re.IGNORECASE)
+    r"name resolution|resolve host|getaddrinfo|nodename nor servname|dns error"
+    r"|unreachable|connection (refused|reset|aborted)|timed out|max retries"
+    r"|error sending request|failed to fetch|from versions: none", re.IGNORECASE)
+DISK_SIGNS = re.compile(r"no space left|errno 28|disk quota|not enough space",
+                        re.IGNORECASE)
+NO_BUILD_SIGNS = re.compile(r"no matching distribution|could not find a version",
+                            re.IGNORECASE)
 
 
 class Trouble(Exception):
@@ -54,9 +57,10 @@ def venv_python() -> Path:
 
 
 def base_python() -> str:
-    """The Python outside of any virtual environment (ours may be the one that runs this)."""
+    """The Python outside of any virtual environment (ours may be what runs this)."""
     in_venv = sys.prefix != sys.base_prefix
-    return getattr(sys, "_base_executable", sys.executable) if in_venv else sys.executable
+    outside = getattr(sys, "_base_executable", sys.executable)
+    return outside if in_venv else sys.executable
 
 
 def default_torch() -> str:
@@ -98,7 +102,7 @@ def write_state(**changes) -> None:
 
 
 def wanted_torch(state: dict) -> list[str]:
-    """pip's words for torch: the reader's choice now, his earlier choice, or the default."""
+    """pip's words for torch: the reader's choice, an earlier one, or the default."""
     chosen = shlex.split(os.environ.get("TORCH", ""))
     if chosen:
         return chosen
@@ -108,10 +112,11 @@ def wanted_torch(state: dict) -> list[str]:
 
 
 def interpreter_works() -> bool:
-    """Whether the environment's Python still starts (a system update can take it away)."""
+    """Whether the environment's Python still starts (an update can take it away)."""
     try:
         done = subprocess.run([str(venv_python()), "-c", ""], env=clean_environment(),
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
@@ -120,43 +125,48 @@ def interpreter_works() -> bool:
 def torch_stays(state: dict) -> bool:
     """Whether the environment with its torch can be kept."""
     python_chosen = bool(os.environ.get("PYTHON", "").strip())
-    right_python = not python_chosen or state.get("python") == list(sys.version_info[:2])
-    return (state.get("torch_done") is True and state.get("torch") == wanted_torch(state)
-            and state.get("place") == str(VENV) and right_python and interpreter_works())
+    same_python = state.get("python") == list(sys.version_info[:2])
+    right_python = same_python or not python_chosen
+    return (state.get("torch_done") is True
+            and state.get("torch") == wanted_torch(state)
+            and state.get("place") == str(VENV) and right_python
+            and interpreter_works())
 
 
 def lock_digest() -> str:
     return hashlib.sha256(LOCK.read_bytes()).hexdigest()
 
 
-# --- checks before ----------------------------------------------------------------------
+# --- checks before --------------------------------------------------------------------
 
 def check_python() -> None:
-    if default_torch() == TORCH_INTEL_MAC and sys.version_info[:2] > NEWEST_INTEL_MAC_PYTHON:
-        raise Trouble("On a Mac with an Intel processor the course needs Python 3.11 or 3.12:"
-                      " torch\nand numpy are not made for newer ones there. Then: make lab"
-                      " PYTHON=python3.12")
+    too_new = sys.version_info[:2] > NEWEST_INTEL_MAC_PYTHON
+    if too_new and default_torch() == TORCH_INTEL_MAC:
+        raise Trouble("On a Mac with an Intel processor the course needs Python 3.11 or"
+                      " 3.12: torch\nand numpy are not made for newer ones there. Then:"
+                      " make lab PYTHON=python3.12")
     if sys.version_info < OLDEST_PYTHON:
         wanted = ".".join(map(str, OLDEST_PYTHON))
-        raise Trouble(f"This Python is {platform.python_version()} ({sys.executable}); the course"
-                      f" needs {wanted} or newer.\nInstall a newer one, then say which:"
-                      " make lab PYTHON=python3.12")
+        raise Trouble(f"This Python is {platform.python_version()} ({sys.executable});"
+                      f" the course needs {wanted} or newer.\nInstall a newer one, then"
+                      " say which: make lab PYTHON=python3.12")
     try:
         import ensurepip  # noqa: F401
         import venv  # noqa: F401
     except ImportError:
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        raise Trouble("This Python cannot make virtual environments: its module `venv` is"
-                      " missing.\nOn Debian or Ubuntu: sudo apt install"
+        raise Trouble("This Python cannot make virtual environments: its module `venv`"
+                      " is missing.\nOn Debian or Ubuntu: sudo apt install"
                       f" python{version}-venv (then the same command again).") from None
 
 
 def check_space(least: float = SPACE_WANTED) -> None:
     free = shutil.disk_usage(ROOT).free
     if free < least:
-        raise Trouble(f"The disk is nearly full: {free / GIGABYTE:.1f} GB free, and the course"
-                      f" needs {least / GIGABYTE:.1f} GB (with a CUDA build of torch about 8).\n"
-                      "Make room, then the same command again; what is downloaded is kept.")
+        raise Trouble(f"The disk is nearly full: {free / GIGABYTE:.1f} GB free, and the"
+                      f" course needs {least / GIGABYTE:.1f} GB (with a CUDA build of"
+                      " torch about 8).\nMake room, then the same command again; what"
+                      " is downloaded is kept.")
 
 
 def check_folder_is_ours() -> None:
@@ -165,7 +175,7 @@ def check_folder_is_ours() -> None:
                       "Move it away or delete it, then the same command again.")
 
 
-# --- the steps --------------------------------------------------------------------------
+# --- the steps ------------------------------------------------------------------------
 
 def say(text: str) -> None:
     print(text, flush=True)
@@ -177,14 +187,17 @@ def explain_failure(what: str, output: str) -> Trouble:
         why = ("The disk is full. Make room, then the same command again;"
                " what is downloaded is kept.")
     elif NETWORK_SIGNS.search(output):
-        why = ("The packages could not be reached. Is this machine connected to the internet"
-               " (or its proxy set)?\nThen the same command again; it goes on from here.")
+        why = ("The packages could not be reached. Is this machine connected to the"
+               " internet (or its proxy set)?\nThen the same command again; it goes on"
+               " from here.")
     elif NO_BUILD_SIGNS.search(output):
         why = (f"There is no such build for Python {platform.python_version()} on"
-               f" {platform.system()} {platform.machine()}.\nAnother Python may have one"
-               " (make lab PYTHON=python3.12), or choose another build with TORCH=\"...\".")
+               f" {platform.system()} {platform.machine()}.\nAnother Python may have"
+               " one (make lab PYTHON=python3.12), or choose another build with"
+               " TORCH=\"...\".")
     else:
-        why = "The installer's own words are above. The same command again goes on from here."
+        why = ("The installer's own words are above. The same command again goes on"
+               " from here.")
     return Trouble(f"{what} did not work.\n{why}")
 
 
@@ -194,8 +207,9 @@ def run_step(what: str, command: list[str], *, live: bool = False) -> None:
     if live and sys.stdout.isatty():
         if subprocess.run(command, **call).returncode == 0:
             return
-    # Else its words matter only when it fails; after a live failure, once more, to read them.
-    done = subprocess.run(command, **call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    # Else its words matter only when it fails; after a live failure, once more.
+    done = subprocess.run(command, **call, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
     if done.returncode != 0:
         heard = done.stdout.decode("utf-8", "replace")
         print(textwrap.indent(heard.rstrip(), "    "), flush=True)
@@ -219,13 +233,15 @@ def install_torch() -> None:
     words = read_state()["torch"]
     say(f"[2/4] Installing {words[0]} (once; it is large, so this can take minutes)")
     run_step(f"Installing {words[0]}",
-             [str(venv_python()), "-m", "pip", "install", "--no-compile", *words], live=True)
+             [str(venv_python()), "-m", "pip", "install", "--no-compile", *words],
+             live=True)
     write_state(torch_done=True)
 
 
 def uv_requirement() -> str:
     """uv's own entry of the lock file, with its hashes."""
-    entry = re.search(r"^uv==.*?(?=^\S|\Z)", LOCK.read_text(encoding="utf-8"), re.M | re.S)
+    entry = re.search(r"^uv==.*?(?=^\S|\Z)", LOCK.read_text(encoding="utf-8"),
+                      re.M | re.S)
     return entry.group(0)
 
 
@@ -233,14 +249,16 @@ def install_uv() -> None:
     with tempfile.TemporaryDirectory() as folder:
         only_uv = Path(folder) / "uv.txt"
         only_uv.write_text(uv_requirement(), encoding="utf-8")
-        run_step("Installing uv", [str(venv_python()), "-m", "pip", "install", "--quiet",
-                                   "--no-deps", "--require-hashes", "-r", str(only_uv)])
+        run_step("Installing uv",
+                 [str(venv_python()), "-m", "pip", "install", "--quiet",
+                  "--no-deps", "--require-hashes", "-r", str(only_uv)])
 
 
 def install_packages() -> None:
     """Everything of the lock file, and nothing else: torch is there already."""
     count = len(re.findall(r"^\S+==", LOCK.read_text(encoding="utf-8"), re.M))
-    say(f"[3/4] Installing {count} packages (about 150 MB), exact versions, hashes checked")
+    say(f"[3/4] Installing {count} packages (about 150 MB), exact versions,"
+        " hashes checked")
     install_uv()
     run_step("Installing the packages",
              [str(venv_python()), "-m", "uv", "pip", "install", "--quiet",
@@ -262,7 +280,7 @@ def add_the_course() -> None:
              [str(venv_python()), "-c", "import matplotlib.font_manager"])
 
 
-# --- one at a time ----------------------------------------------------------------------
+# --- one at a time --------------------------------------------------------------------
 
 @contextlib.contextmanager
 def alone():
@@ -271,7 +289,8 @@ def alone():
         told = False
         while not try_lock(handle):
             if not told:
-                say("Another command is installing the course right now; waiting for it.")
+                say("Another command is installing the course right now;"
+                    " waiting for it.")
             told = True
             time.sleep(0.5)
         yield
@@ -306,7 +325,8 @@ def bring_up_to_date() -> None:
     install_packages()
     add_the_course()
     write_state(lock=lock_digest())
-    say(f"Ready, after {time.monotonic() - start:.0f} s. From now on this step is skipped.")
+    say(f"Ready, after {time.monotonic() - start:.0f} s."
+        " From now on this step is skipped.")
 
 
 def main() -> int:
@@ -318,10 +338,12 @@ def main() -> int:
         print(f"\n{trouble}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nInterrupted. The same command again goes on from here.", file=sys.stderr)
+        print("\nInterrupted. The same command again goes on from here.",
+              file=sys.stderr)
         return 130
     except OSError as error:
-        print(f"\n{explain_failure('Preparing the environment', str(error))}\n({error})",
+        print(f"\n{explain_failure('Preparing the environment', str(error))}\n"
+              f"({error})",
               file=sys.stderr)
         return 1
     return 0

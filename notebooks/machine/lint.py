@@ -1,7 +1,7 @@
-"""Look at the pages without running them: ``python notebooks/machine/lint.py [PAGE ...]``.
+"""Look at pages without running them: ``python notebooks/machine/lint.py [PAGE ...]``.
 
-Each rule is one function ``rule(page)`` that yields ``(cell number, what is wrong)``; its
-name is what the report calls it. Cells are numbered from 1, as a reader counts them; 0 is
+Each rule is one function ``rule(page)`` that yields ``(cell number, what is wrong)``;
+its name is what the report calls it. Cells are numbered from 1, as readers count; 0 is
 the page as a whole. Exit status 1 when a rule is broken.
 """
 
@@ -46,7 +46,8 @@ class Page:
 
     @cached_property
     def code(self) -> list:
-        return [(number, cell) for number, cell in self.numbered if cell.cell_type == "code"]
+        return [(number, cell) for number, cell in self.numbered
+                if cell.cell_type == "code"]
 
     @cached_property
     def tokens(self) -> list:
@@ -55,7 +56,8 @@ class Page:
         for number, cell in self.numbered:
             if cell.cell_type == "markdown":
                 for token in MARKDOWN.parse(cell.source):
-                    found += [(number, part) for part in (token, *(token.children or []))]
+                    found += [(number, part)
+                              for part in (token, *(token.children or []))]
         return found
 
     @cached_property
@@ -63,7 +65,8 @@ class Page:
         """(cell number, level, text) of every heading."""
         pairs = zip(self.tokens, self.tokens[1:])
         return [(number, int(token.tag[1]), after.content)
-                for (number, token), (_, after) in pairs if token.type == "heading_open"]
+                for (number, token), (_, after) in pairs
+                if token.type == "heading_open"]
 
     def outputs(self) -> Iterator:
         for number, cell in self.code:
@@ -71,7 +74,7 @@ class Page:
                 yield number, output
 
 
-# --- words and pictures -----------------------------------------------------------------
+# --- words and pictures ---------------------------------------------------------------
 
 def picture_without_alt(page: Page) -> Iterator[Finding]:
     """A reader who cannot see a picture reads its alt text."""
@@ -90,7 +93,8 @@ def picture_without_alt(page: Page) -> Iterator[Finding]:
 
 def too_short(number: int, alt: str) -> Iterator[Finding]:
     if len(alt.strip()) < SHORTEST_ALT:
-        yield number, f"a picture needs alt text of {SHORTEST_ALT} characters or more, has {alt!r}"
+        yield number, (f"a picture needs alt text of {SHORTEST_ALT} characters or more,"
+                       f" has {alt!r}")
 
 
 def images_in_html(number: int, html: str) -> Iterator[Finding]:
@@ -122,7 +126,8 @@ def heading_level_skipped(page: Page) -> Iterator[Finding]:
 def not_one_title(page: Page) -> Iterator[Finding]:
     titles = [number for number, level, _ in page.headings if level == 1]
     if len(titles) != 1:
-        yield (titles or [0])[-1], f"a page has one title (# ...); this one has {len(titles)}"
+        yield (titles
+               or [0])[-1], f"a page has one title (# ...); this one has {len(titles)}"
 
 
 def anchor(text: str) -> str:
@@ -133,11 +138,13 @@ def anchor(text: str) -> str:
 def broken_link(page: Page) -> Iterator[Finding]:
     """Links to files and headings that are not there (addresses are not looked up)."""
     for number, token in page.tokens:
-        target = token.attrs.get("href") or token.attrs.get("src") if token.attrs else None
-        if target is None or urllib.parse.urlsplit(target).scheme in ("http", "https", "mailto"):
+        attributes = token.attrs or {}
+        target = attributes.get("href") or attributes.get("src")
+        place = urllib.parse.urlsplit(target or "")
+        if target is None or place.scheme in ("http", "https", "mailto"):
             continue
-        place = urllib.parse.urlsplit(target)
-        linked = page.path.parent / urllib.parse.unquote(place.path) if place.path else page.path
+        name = urllib.parse.unquote(place.path)
+        linked = page.path.parent / name if name else page.path
         if place.scheme or not linked.exists():
             yield number, f"link to {target}: there is no such file"
         elif place.fragment and linked.suffix == ".ipynb":
@@ -150,20 +157,21 @@ def absolute_path(page: Page) -> Iterator[Finding]:
     """A path of the author's machine, in a source or in an output."""
     for number, cell in page.numbered:
         outputs = [str(output.get("text", "")) + str(output.get("traceback", ""))
-                   + "".join(str(value) for kind, value in output.get("data", {}).items()
+                   + "".join(str(value)
+                             for kind, value in output.get("data", {}).items()
                              if kind not in PICTURES)
                    for output in cell.get("outputs", [])]
         for text in (cell.source, *outputs):
-            found = re.search(r"(?<![\w.:/])(?:/(?:home|Users|tmp|root|work|opt|usr|var|mnt"
-                              r"|content)/|~/|[A-Za-z]:\\+\w)[^\s'\"]*", text)
+            found = re.search(r"(?<![\w.:/])(?:/(?:home|Users|tmp|root|work|opt|usr|var"
+                              r"|mnt|content)/|~/|[A-Za-z]:\\+\w)[^\s'\"]*", text)
             if found:
                 yield number, f"a path of one machine only: {found.group(0)}"
 
 
-# --- code -------------------------------------------------------------------------------
+# --- code -----------------------------------------------------------------------------
 
 def code_tokens(source: str) -> list[tokenize.TokenInfo]:
-    """The tokens that are code; a cell that is not plain Python gives what comes first."""
+    """The tokens that are code; of a cell that is not plain Python the first ones."""
     noise = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT,
              tokenize.DEDENT, tokenize.ENDMARKER}
     found = []
@@ -177,7 +185,7 @@ def code_tokens(source: str) -> list[tokenize.TokenInfo]:
 
 
 def long_cell(page: Page) -> Iterator[Finding]:
-    """More lines of code than a reader takes in at once; comments and blanks are free."""
+    """More code than a reader takes in at once; comments and blank lines are free."""
     for number, cell in page.code:
         lines = {line for token in code_tokens(cell.source)
                  for line in range(token.start[0], token.end[0] + 1)
@@ -196,10 +204,12 @@ def trailing_semicolon(page: Page) -> Iterator[Finding]:
 
 
 FORBIDDEN = {
-    r"\binteract(?:ive|ive_output)?\(": "draws into an Output widget, which nbval cannot compare",
+    r"\binteract(?:ive|ive_output)?\(":
+        "draws into an Output widget, which nbval cannot compare",
     r"\b(?:widgets\.)?Output\(": "what is drawn in an Output widget cannot be compared",
     r"\bclear_output\b": "nbval cannot compare what was cleared",
-    r"(?m)^\s*[!%]{1,2}\s*pip\b": "installs into another Python; installing is in the README",
+    r"(?m)^\s*[!%]{1,2}\s*pip\b":
+        "installs into another Python; installing is in the README",
     r"(?m)^\s*!": "shell commands differ between machines",
     r"\bpyplot\b": "keeps figures open and global; use figures.new_figure",
 }
@@ -213,12 +223,13 @@ def forbidden_call(page: Page) -> Iterator[Finding]:
                 yield number, f"{found.group(0).strip()!r}: {why}"
 
 
-# --- outputs ----------------------------------------------------------------------------
+# --- outputs --------------------------------------------------------------------------
 
 def not_executed_in_order(page: Page) -> Iterator[Finding]:
     for wanted, (number, cell) in enumerate(page.code, 1):
         if cell.execution_count != wanted:
-            yield number, f"execution count is {cell.execution_count}, {wanted} in a fresh run"
+            yield number, (f"execution count is {cell.execution_count},"
+                           f" {wanted} in a fresh run")
 
 
 def noise_in_output(page: Page) -> Iterator[Finding]:
@@ -228,7 +239,8 @@ def noise_in_output(page: Page) -> Iterator[Finding]:
             yield number, f"the cell failed: {output.ename}"
         if output.get("name") == "stderr":
             yield number, f"text on stderr: {output.text.strip()[:60]!r}"
-        words = str(output.get("text", "")) + str(output.get("data", {}).get("text/plain", ""))
+        words = str(output.get("text", "")) + str(output.get("data",
+                                                             {}).get("text/plain", ""))
         if re.search(r"\b0x[0-9a-f]{6,}", words):
             yield number, "an object's address is in the output: print a value instead"
 
@@ -237,21 +249,22 @@ IGNORING = ("nbval-", "raises-exception")
 
 
 def unreasoned_ignore(page: Page) -> Iterator[Finding]:
-    """Only cells tagged `machine`, with a reason, may differ from their stored output."""
+    """Only cells tagged `machine`, with a reason, may differ from what is stored."""
     for number, cell in page.numbered:
         tags = cell.metadata.get("tags", [])
         if build.MACHINE in tags:
             if len(str(cell.metadata.get("reason", "")).split()) < 2:
                 yield number, 'a `machine` cell says why: reason="..."'
             if build.IGNORE not in tags:
-                yield number, "a `machine` cell without nbval's tag: build the page again"
+                yield number, "a `machine` cell without nbval's tag: build it again"
         elif any(tag.startswith(IGNORING) for tag in tags):
             yield number, f"only `machine` cells may be ignored; tags are {tags}"
-        if cell.cell_type == "code" and re.search(r"NBVAL_|PYTEST_VALIDATE", cell.source):
-            yield number, "a comment that nbval obeys; use the tag `machine` and a reason"
+        if cell.cell_type == "code" and re.search(r"NBVAL_|PYTEST_VALIDATE",
+                                                  cell.source):
+            yield number, "a comment that nbval obeys; use the tag `machine`, a reason"
 
 
-# --- the page as a whole ----------------------------------------------------------------
+# --- the page as a whole --------------------------------------------------------------
 
 def wrong_kernel(page: Page) -> Iterator[Finding]:
     name = page.notebook.metadata.get("kernelspec", {}).get("name")
@@ -271,7 +284,8 @@ def too_large(page: Page) -> Iterator[Finding]:
     if size > LARGEST_PAGE:
         yield 0, f"{size / 1e6:.1f} MB; {LARGEST_PAGE / 1e6:.1f} are allowed"
     if words > LARGEST_SOURCES:
-        yield 0, f"{words / 1e3:.0f} kB of text and code; {LARGEST_SOURCES / 1e3:.0f} are allowed"
+        yield 0, (f"{words / 1e3:.0f} kB of text and code;"
+                  f" {LARGEST_SOURCES / 1e3:.0f} are allowed")
 
 
 def differs_from_its_source(page: Page) -> Iterator[Finding]:
@@ -282,17 +296,20 @@ def differs_from_its_source(page: Page) -> Iterator[Finding]:
         return
 
     def what_is_written(cells) -> list:
-        return [(cell.id, cell.cell_type, cell.source, dict(cell.metadata)) for cell in cells]
+        return [(cell.id, cell.cell_type, cell.source, dict(cell.metadata))
+                for cell in cells]
 
     written = what_is_written(build.read_source(source).cells)
     stored = what_is_written(page.notebook.cells)
     if written != stored:
-        different = next((number for number, (one, other) in enumerate(zip(written, stored), 1)
+        different = next((number
+                          for number, (one, other) in enumerate(zip(written, stored), 1)
                           if one != other), min(len(written), len(stored)) + 1)
         yield different, f"not as {source.name} says: make notebooks"
 
 
-RULES = (picture_without_alt, picture_without_numbers, heading_level_skipped, not_one_title,
+RULES = (picture_without_alt, picture_without_numbers, heading_level_skipped,
+         not_one_title,
          broken_link, absolute_path, long_cell, trailing_semicolon, forbidden_call,
          not_executed_in_order, noise_in_output, unreasoned_ignore, wrong_kernel,
          stored_widget_state, too_large, differs_from_its_source)
@@ -301,7 +318,8 @@ RULES = (picture_without_alt, picture_without_numbers, heading_level_skipped, no
 def problems(path: Path) -> list[str]:
     """Everything that is wrong with a page, one line each."""
     page = Page(path)
-    return [f"{path.name}, {f'cell {number}' if number else 'page'}: {what} [{rule.__name__}]"
+    return [f"{path.name}, {f'cell {number}' if number else 'page'}: {what}"
+            f" [{rule.__name__}]"
             for rule in RULES for number, what in rule(page)]
 
 

@@ -25,7 +25,8 @@ from install import LOCK, ROOT, TORCH, TORCH_INTEL_MAC  # noqa: E402
 EXTRAS = ("course", "test", "bench", "site", "classroom", "make")
 INTEL_MAC = "sys_platform == 'darwin' and platform_machine == 'x86_64'"
 NOT_INTEL_MAC = "(sys_platform != 'darwin' or platform_machine != 'x86_64')"
-EVERYWHERE = "sys_platform == 'darwin' or sys_platform == 'linux' or sys_platform == 'win32'"
+EVERYWHERE = " or ".join(f"sys_platform == '{system}'"
+                         for system in ("darwin", "linux", "win32"))
 WITH_TORCH = re.compile(r"^(nvidia-|cuda-|triton$|torch$)")
 HEADER = """\
 # Every package of the course but torch: exact versions and their hashes, for Linux,
@@ -36,16 +37,18 @@ HEADER = """\
 def resolve(folder: Path) -> str:
     """What uv resolves for every platform, torch held at the versions we install."""
     constraints = folder / "constraints.txt"
-    constraints.write_text(f"{TORCH} ; {NOT_INTEL_MAC}\n{TORCH_INTEL_MAC} ; {INTEL_MAC}\n",
+    constraints.write_text(f"{TORCH} ; {NOT_INTEL_MAC}\n"
+                           f"{TORCH_INTEL_MAC} ; {INTEL_MAC}\n",
                            encoding="utf-8")
     extras = [word for extra in EXTRAS for word in ("--extra", extra)]
     command = [sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", *extras,
                "--universal", "--python-version", "3.11", "--fork-strategy", "fewest",
                "--only-binary", ":all:", "--prerelease", "disallow",
-               "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url",
+               "--generate-hashes", "--no-header", "--no-annotate",
+               "--no-emit-index-url",
                "--constraints", str(constraints), "--quiet"]
     settings = {name: value for name, value in os.environ.items()
-                if not name.startswith(("UV_", "PIP_"))}  # the same lock on every machine
+                if not name.startswith(("UV_", "PIP_"))}  # the same lock everywhere
     return subprocess.run(command, cwd=ROOT, env=settings, check=True,
                           stdout=subprocess.PIPE, encoding="utf-8").stdout
 
@@ -70,7 +73,8 @@ dependencies:
 
 def reader_requirements() -> list[Requirement]:
     """What a reader needs, as pyproject.toml says it, for Linux."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)["project"]
     written = project["dependencies"] + project["optional-dependencies"]["course"]
     linux = {"sys_platform": "linux", "platform_machine": "x86_64"}
     wanted = map(Requirement, written)
@@ -78,7 +82,7 @@ def reader_requirements() -> list[Requirement]:
 
 
 def conda_environment() -> str:
-    """environment.yml: conda-forge's names, the rest and the course itself through pip."""
+    """environment.yml: conda-forge's names, the rest and the course through pip."""
     from_conda, from_pip = [f"python={CONDA_PYTHON}", "pip"], []
     for wanted in reader_requirements():
         if wanted.name in NOT_ON_CONDA_FORGE:
@@ -94,7 +98,8 @@ def conda_environment() -> str:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        lock = HEADER + without_torch(resolve(Path(folder))).replace(f" ; {EVERYWHERE}", "")
+        resolved = without_torch(resolve(Path(folder)))
+    lock = HEADER + resolved.replace(f" ; {EVERYWHERE}", "")
     LOCK.write_text(lock, encoding="utf-8")
     (ROOT / "environment.yml").write_text(conda_environment(), encoding="utf-8")
     count = len(re.findall(r"^[A-Za-z0-9]", lock, flags=re.MULTILINE))

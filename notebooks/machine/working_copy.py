@@ -2,11 +2,11 @@
 
     python notebooks/machine/working_copy.py lab          what `make lab` runs
     python notebooks/machine/working_copy.py copy         the copy, without JupyterLab
-    python notebooks/machine/working_copy.py reset 03     a fresh page 03, yours kept beside it
+    python notebooks/machine/working_copy.py reset 03     a fresh page 03, yours kept
 
 The pages in ``notebooks/`` are never opened for writing, so trying things out cannot
-break an update of the course or its tests. A page that the reader did not change follows
-the course; one that he changed is his, and is never overwritten. "Changed" means its
+break an update of the course or its tests. A page that the reader did not change
+follows the course; one that he changed is his, and is never overwritten. "Changed" means its
 cells: running a page changes its outputs only.
 """
 
@@ -36,7 +36,7 @@ def fingerprint(path: Path) -> str:
 
 
 def cells_of(content: bytes) -> bytes:
-    """A page's cells without their outputs; all of it where it no longer reads as a page."""
+    """A page's cells without outputs; all of it where it no longer reads as a page."""
     try:
         cells = json.loads(content)["cells"]
         return json.dumps([[cell["cell_type"], "".join(cell["source"])]
@@ -50,7 +50,8 @@ def originals(pages: Path = PAGES) -> dict[str, Path]:
     found = {}
     for path in sorted(pages.rglob("*")):
         inside = path.relative_to(pages)
-        hidden = any(part.startswith(".") or part in NOT_FOR_READERS for part in inside.parts)
+        hidden = any(part.startswith(".") or part in NOT_FOR_READERS
+                     for part in inside.parts)
         if path.is_file() and not hidden and path.suffix != ".py":
             found[inside.as_posix()] = path
     return found
@@ -65,7 +66,8 @@ def read_record(copy: Path) -> dict[str, str]:
 
 def write_record(copy: Path, record: dict[str, str]) -> None:
     unfinished = copy / f"{RECORD}.new"
-    unfinished.write_text(json.dumps(record, indent=1, sort_keys=True), encoding="utf-8")
+    unfinished.write_text(json.dumps(record, indent=1, sort_keys=True),
+                          encoding="utf-8")
     os.replace(unfinished, copy / RECORD)
 
 
@@ -78,7 +80,7 @@ def put(original: Path, target: Path) -> None:
 
 
 def refresh(pages: Path = PAGES, copy: Path = COPY) -> list[str]:
-    """Bring the copy up to date without touching the reader's work; say what was done."""
+    """Bring the copy up to date; leave the reader's work alone; say what was done."""
     copy.mkdir(exist_ok=True)
     record, told = read_record(copy), []
     for name, original in originals(pages).items():
@@ -104,20 +106,21 @@ def newer_version(name: str) -> str:
 
 
 def find_page(word: str, pages: Path = PAGES) -> str:
-    """The page that a reader means by ``03``, ``3``, ``03-rope`` or ``03-rope.ipynb``."""
+    """The page meant by ``03``, ``3``, ``03-rope`` or ``03-rope.ipynb``."""
     names = [name for name in originals(pages) if name.endswith(".ipynb")]
     stem = word.strip().removesuffix(".ipynb")
     wanted = f"{int(stem):02d}-" if stem.isdigit() else stem
     found = [name for name in names if name.removesuffix(".ipynb") == wanted
              or (stem.isdigit() and name.startswith(wanted))]
     if len(found) != 1:
-        seen = f"there is no page {word!r}" if stem else "say which page: make reset PAGE=03"
+        which = "say which page: make reset PAGE=03"
+        seen = f"there is no page {word!r}" if stem else which
         raise LookupError(f"{seen}. The pages are: {', '.join(names)}")
     return found[0]
 
 
 def beside(target: Path) -> Path:
-    """A free name for the reader's version: ``03-rope.mine.ipynb``, ``03-rope.mine-2.ipynb``."""
+    """A free name for the reader's version: ``03-rope.mine.ipynb``, then ``.mine-2``."""
     number = 1
     while True:
         ending = "mine" if number == 1 else f"mine-{number}"
@@ -133,7 +136,8 @@ def reset(word: str, pages: Path = PAGES, copy: Path = COPY) -> str:
     copy.mkdir(exist_ok=True)
     original, target, record = pages / name, copy / name, read_record(copy)
     told = f"{copy.name}/{name} is fresh."
-    if target.exists() and fingerprint(target) not in (fingerprint(original), record.get(name)):
+    if target.exists() and fingerprint(target) not in (fingerprint(original),
+                                                       record.get(name)):
         kept = beside(target)
         os.replace(target, kept)
         told += f" Your version is now {copy.name}/{kept.name}."
@@ -142,10 +146,10 @@ def reset(word: str, pages: Path = PAGES, copy: Path = COPY) -> str:
     return told
 
 
-# --- JupyterLab ---------------------------------------------------------------------------
+# --- JupyterLab -----------------------------------------------------------------------
 
 def lab_command(options: list[str]) -> list[str]:
-    """JupyterLab on the copy: no news, no look for updates, nothing else from the network."""
+    """JupyterLab on the copy: no news, no updates, nothing else from the network."""
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     first = f"{COPY.name}/{FIRST_PAGE}" if (COPY / FIRST_PAGE).exists() else COPY.name
     return [sys.executable, "-m", "jupyterlab",
@@ -192,7 +196,8 @@ def main(words: list[str]) -> int:
     if words[:1] == ["lab"]:
         return lab([*shlex.split(os.environ.get("LAB_OPTIONS", "")), *words[1:]])
     if words == ["copy"]:
-        print("\n".join([*refresh(PAGES, COPY), f"Your copy of the course is {COPY.name}/."]))
+        print("\n".join([*refresh(PAGES, COPY),
+                         f"Your copy of the course is {COPY.name}/."]))
         return 0
     if words[:1] == ["reset"]:
         try:

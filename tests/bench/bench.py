@@ -31,7 +31,7 @@ REUSED_MEMORY = {
 NORM_SHAPE, ROPE_SHAPE = (1, 2048, 4096), (1, 32, 2048, 128)
 
 
-# ---- contenders: name -> function; all get the same tensors ---------------------------
+# ---- contenders: name -> function; all get the same tensors --------------------------
 
 
 def apex1_norm(x, weight):
@@ -120,7 +120,7 @@ def rotations(x, compiled: bool, first: int = 0):
     return found
 
 
-# ---- measuring ------------------------------------------------------------------------
+# ---- measuring -----------------------------------------------------------------------
 
 
 def medians(programs: dict, rounds: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""A real Chromium, a JupyterLab of the tests' own, and static pages without a kernel."""
+"""A real Chromium, a JupyterLab of the tests' own, static pages without a kernel."""
 
 import json
 import os
@@ -19,7 +19,8 @@ from notebooks.machine import build
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+         "--disable-background-networking", "--disable-component-update",
+         "--disable-sync"]
 
 
 def find_chromium(playwright) -> str:
@@ -29,8 +30,9 @@ def find_chromium(playwright) -> str:
     for path in found:
         if path and Path(path).exists():
             return path
-    raise RuntimeError("no Chromium found: install one (Debian: apt-get install chromium; "
-                       "elsewhere: playwright install chromium) or name it in CHROMIUM")
+    raise RuntimeError("no Chromium found: install one (Debian: apt-get install "
+                       "chromium; elsewhere: playwright install chromium) or name it "
+                       "in CHROMIUM")
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +75,7 @@ def open_pages(chromium):
     yield from opener(chromium)
 
 
-# --- JupyterLab ---------------------------------------------------------------------------
+# --- JupyterLab -----------------------------------------------------------------------
 
 # What `make lab` runs, on another folder than the course's own: no test writes there.
 LAUNCH = """
@@ -123,7 +125,8 @@ class Lab:
         folder = self.folder / "ipython" / "profile_default" / "startup"
         folder.mkdir(parents=True)
         (folder / "00-course.py").write_text(
-            f"import sys\nsys.path.insert(0, {str(ROOT)!r})\ndel sys\n", encoding="utf-8")
+            f"import sys\nsys.path.insert(0, {str(ROOT)!r})\ndel sys\n",
+            encoding="utf-8")
 
     def command(self):
         options = ["--no-browser", f"--ServerApp.port={self.port}",

@@ -10,7 +10,8 @@ LATENCY = """async ([slider, count]) => {
   let seen = 0;
   const changes = new MutationObserver((records) => { seen += records.length; });
   const changed = () => { seen += changes.takeRecords().length; return seen > 0; };
-  changes.observe(stage, { subtree: true, attributeFilter: ["d", "x", "y", "x1", "y1"] });
+  const attributeFilter = ["d", "x", "y", "x1", "y1"];
+  changes.observe(stage, { subtree: true, attributeFilter });
   const work = [], whole = [];
   for (let i = 0; i < count; i++) {
     await frame();
@@ -39,12 +40,13 @@ class Latency(NamedTuple):
     busy: float     # the processor's time for scripts, styles and layout of one move
 
     def within(self, limit=16.0):
-        """On a machine that others keep busy, waiting for a turn is not the page's fault."""
+        """On a busy machine, waiting for a turn is not the page's fault."""
         return min(self.screen, self.busy) <= limit
 
     def __str__(self):
-        return (f"drawn in {self.drawn:.1f} ms, on the screen after {self.screen:.1f} ms, "
-                f"{self.busy:.1f} ms of processor time (medians)")
+        return (f"drawn in {self.drawn:.1f} ms,"
+                f" on the screen after {self.screen:.1f} ms,"
+                f" {self.busy:.1f} ms of processor time (medians)")
 
 
 def latency(page, slider, rounds=4, moves=25):
@@ -57,7 +59,8 @@ def latency(page, slider, rounds=4, moves=25):
         times = page.evaluate(LATENCY, [slider, moves])
         busy = 1000 * (busy_seconds(session) - start) / moves
         assert len(times["whole"]) > 0.7 * moves, "the picture did not change"
-        found = Latency(*(statistics.median(times[key]) for key in ("work", "whole")), busy)
+        found = Latency(*(statistics.median(times[key]) for key in ("work", "whole")),
+                        busy)
         best = found if best is None or found.screen < best.screen else best
         if best.screen <= 16:
             break

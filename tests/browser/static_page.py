@@ -1,4 +1,4 @@
-"""A page of explorers without a kernel: stored widget state and a few lines of script."""
+"""A page of explorers without a kernel: stored widget state and a short script."""
 
 import json
 
@@ -16,7 +16,9 @@ for (const view of document.querySelectorAll("[data-model]")) {
       for (const tell of heard["change:" + name] ?? []) tell();
     },
     on: (event, tell) => (heard[event] ??= []).push(tell),
-    off: (event, tell) => { heard[event] = (heard[event] ?? []).filter((t) => t !== tell); },
+    off(event, tell) {
+      heard[event] = (heard[event] ?? []).filter((other) => other !== tell);
+    },
     save_changes: () => { window.saved = (window.saved ?? 0) + 1; },
     send: () => {},
   };
@@ -36,7 +38,8 @@ def static_page(explorers, *, body_style="margin: 8px"):
     """HTML in which the given explorers live, with nothing else on the page."""
     stored = embed_data(views=explorers, drop_defaults=False)
     state = json.dumps(stored["manager_state"]["state"]).replace("</", "<\\/")
-    views = "".join(f'<div data-model="{explorer.model_id}"></div>' for explorer in explorers)
+    views = "".join(f'<div data-model="{explorer.model_id}"></div>'
+                    for explorer in explorers)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

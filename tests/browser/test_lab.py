@@ -1,4 +1,4 @@
-"""A real JupyterLab, as `make lab` opens it: the copy, its links, and every explorer."""
+"""A real JupyterLab, as `make lab` opens it: the copy, its links, every explorer."""
 
 import ast
 import json
@@ -18,7 +18,8 @@ from tests.notebooks.exercises import stands_on
 
 
 def shows_explorer(cell):
-    return cell.cell_type == "code" and any(f"{name}(" in cell.source for name in CLASSES)
+    return cell.cell_type == "code" and any(f"{name}(" in cell.source
+                                            for name in CLASSES)
 
 
 def cells_of(source):
@@ -34,7 +35,8 @@ def explorers_alone(cells):
     for cell in cells:
         if shows_explorer(cell):
             needed = ast.Module(stands_on(before, cell.source), type_ignores=[])
-            kept += [v4.new_code_cell(ast.unparse(needed)), v4.new_code_cell(cell.source)]
+            kept += [v4.new_code_cell(ast.unparse(needed)),
+                     v4.new_code_cell(cell.source)]
         before += [cell.source] if cell.cell_type == "code" else []
     return kept
 
@@ -98,7 +100,8 @@ OPEN = """async (path) => {
     await old.sessionContext?.shutdown();
     old.dispose();
   }
-  const { context, sessionContext } = await commands.execute("docmanager:open", { path });
+  const opened = await commands.execute("docmanager:open", { path });
+  const { context, sessionContext } = opened;
   await context.ready;
   await sessionContext.ready;
   await sessionContext.session.kernel.info;
@@ -123,7 +126,7 @@ ALL_NUMBERED = r"""() => {
 
 
 def run_all(page, name):
-    """Open a page and run all, until every cell has its number and nothing went wrong."""
+    """Open a page and run all: every cell gets its number, nothing goes wrong."""
     page.evaluate(OPEN, name)
     page.wait_for_function(ALL_NUMBERED)
     for kind in ("stderr", "error"):
@@ -133,7 +136,7 @@ def run_all(page, name):
 
 
 def agreed(lab, name, kind, seen, seconds=5):
-    """Wait until the kernel's explorer of this class has the facts that the page shows."""
+    """Wait until the kernel's explorer of this class has the facts of the page."""
     end = time.monotonic() + seconds
     while True:
         rows = json.loads(ask(lab, name, FOUND))
@@ -152,7 +155,8 @@ def words_have(said, facts):
     numbers = [float(text.replace(",", "").replace("−", "-")) for text in said
                if text.replace(",", "").replace(".", "").replace("−", "").isdigit()]
     return [number for number in numbers if any(
-        math.isclose(number, fact, rel_tol=6e-4, abs_tol=0.51 if abs(fact) >= 1000 else 0)
+        math.isclose(number, fact, rel_tol=6e-4,
+                     abs_tol=0.51 if abs(fact) >= 1000 else 0)
         for fact in facts.values())]
 
 
@@ -209,9 +213,10 @@ def move_each(page, lab, name, capsys):
 
 
 def test_every_explorer_beside_a_kernel(lab, tab, capsys):
-    """One page with the explorers of all pages; `make test-slow` runs each page whole."""
+    """The explorers of all pages on one; `make test-slow` runs each page whole."""
     cells = [cell for source in PAGES for cell in explorers_alone(cells_of(source))]
-    assert move_each(tab, lab, put(lab, "explorers.ipynb", cells), capsys) == set(CLASSES)
+    assert move_each(tab, lab, put(lab, "explorers.ipynb", cells),
+                     capsys) == set(CLASSES)
 
 
 @pytest.mark.slow

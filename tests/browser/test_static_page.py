@@ -1,4 +1,4 @@
-"""Explorers in a page from a file, no kernel and no network: they move, speak, download."""
+"""Explorers in a page from a file, without kernel: they move, speak, download."""
 
 import csv
 import importlib
@@ -18,7 +18,8 @@ every_explorer = pytest.mark.parametrize("name", CLASSES)
 # What all explorers have from one script is tried on the largest; on each when slow.
 LARGEST = "RegimesLaboratory"
 one_explorer = pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.slow] * (name != LARGEST)) for name in CLASSES])
+    pytest.param(name, marks=[pytest.mark.slow] * (name != LARGEST))
+    for name in CLASSES])
 # Until what was set is drawn and laid out.
 DRAWN = """() => new Promise((done) => requestAnimationFrame(
   () => requestAnimationFrame(done)))"""
@@ -147,9 +148,11 @@ def test_reset_presets_and_links(name, kept, show):
 def test_downloads_hold_what_is_shown(name, kept):
     page = kept(name)
     drawing = downloaded(page, "Save the picture as SVG").decode("utf-8")
-    assert drawing.startswith("<svg") and "var(--" not in drawing and "NaN" not in drawing
+    assert drawing.startswith("<svg")
+    assert "var(--" not in drawing and "NaN" not in drawing
     assert downloaded(page, "Save the picture as PNG").startswith(b"\x89PNG")
-    table = list(csv.reader(io.StringIO(downloaded(page, "Save the numbers as CSV").decode())))
+    numbers = downloaded(page, "Save the numbers as CSV").decode("utf-8")
+    table = list(csv.reader(io.StringIO(numbers)))
     assert table[0] == ["part", "name", "x", "value"] and len(table) > 30
     assert page.complaints == []
 
@@ -194,14 +197,14 @@ def test_axe_finds_nothing_in_light_and_dark(name, kept):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.evaluate("([paper, ink]) => { document.body.style.background = paper;"
                       "document.querySelector('h1').style.color = ink; }", [paper, ink])
-        # The explorer hears of the new scheme by an event: the wait fails if it never does.
+        # The explorer hears of the scheme by an event: the wait fails if it does not.
         page.wait_for_selector(f'.apx[data-theme="{scheme}"]', timeout=5000)
         found = Axe().run(page)
         assert found.violations_count == 0, found.generate_report()
     assert page.complaints == []
 
 
-CUT = """() => [...document.querySelectorAll(".apx svg.apx-svg text")].filter((node) => {
+CUT = """() => [...document.querySelectorAll(".apx-svg text")].filter((node) => {
   const box = node.getBoundingClientRect();
   const frame = node.ownerSVGElement.getBoundingClientRect();
   return node.textContent && (box.left < frame.left - 1 || box.right > frame.right + 1
@@ -251,15 +254,15 @@ def test_facts_are_spoken_after_the_hand_rests(name, kept):
 @one_explorer
 def test_elements_are_kept_and_leave_with_the_view(name, show):
     page = show(name)
-    kept = page.evaluate("""() => { const { model } = document.querySelector("[data-model]");
+    kept = page.evaluate("""() => {
       const slider = document.querySelector(".apx-range:enabled");
       const nodes = new Set(document.querySelectorAll(".apx-stage *"));
       for (const share of [0.3, 0.5, 0.7]) {
         slider.value = Number(slider.min) + share * (slider.max - slider.min);
         slider.dispatchEvent(new Event("input"));
       }
-      return [...document.querySelectorAll(".apx-stage *")].filter((n) => nodes.has(n)).length
-        / nodes.size; }""")
+      const now = [...document.querySelectorAll(".apx-stage *")];
+      return now.filter((node) => nodes.has(node)).length / nodes.size; }""")
     assert kept > 0.6
     page.evaluate("document.querySelector('[data-model]').unmount()")
     said = words(page)
@@ -276,7 +279,8 @@ def test_messages_to_a_kernel_are_few(name, kept):
       const start = performance.now();
       let moves = 0;
       while (moves < 50 || performance.now() - start < 300) {
-        slider.value = Number(slider.min) + (moves++ % 50) / 50 * (slider.max - slider.min);
+        const share = (moves++ % 50) / 50;
+        slider.value = Number(slider.min) + share * (slider.max - slider.min);
         slider.dispatchEvent(new Event("input"));
         if (moves % 5 === 0) await new Promise((done) => setTimeout(done, 4));
       }

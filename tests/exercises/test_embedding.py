@@ -22,7 +22,8 @@ from apex_lessons.exercises.embedding import (
 
 CHECKS = {check.__name__: check for check in (
     check_convert_table, check_one_hot_lookup, check_own_token_logit,
-    check_rounded_scale, check_scaled_embedding, check_tied_gradient, check_tied_logits)}
+    check_rounded_scale, check_scaled_embedding, check_tied_gradient,
+    check_tied_logits)}
 
 
 def one_hot(table, ids):

@@ -23,7 +23,8 @@ def turn(x, cos, sin, layout="interleaved"):
     half = x.shape[-1] // 2
     pairs = (x.unflatten(-1, (half, 2)) if layout == "interleaved"
              else x.unflatten(-1, (2, half)).transpose(-1, -2))
-    matrix = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)], -2)
+    matrix = torch.stack([torch.stack([cos, -sin], -1), torch.stack([sin, cos], -1)],
+                         -2)
     turned = (matrix.to(x.dtype) @ pairs.unsqueeze(-1)).squeeze(-1)
     return (turned.flatten(-2) if layout == "interleaved"
             else turned.transpose(-1, -2).flatten(-2))
@@ -100,8 +101,10 @@ RIGHT = {
         "float32": lambda d, base: 1.0 / (base ** (torch.arange(0, d, 2).float() / d)),
         "exponential": lambda d, base: torch.exp(
             -torch.arange(0, d, 2) * math.log(base) / d),
-        "a list": lambda d, base: torch.tensor([base ** (-2 * i / d) for i in range(d // 2)]),
-        "a parameter": lambda d, base: torch.nn.Parameter(rope.inverse_frequencies(d, base)),
+        "a list": lambda d,
+        base: torch.tensor([base ** (-2 * i / d) for i in range(d // 2)]),
+        "a parameter": lambda d,
+        base: torch.nn.Parameter(rope.inverse_frequencies(d, base)),
     },
     "check_rotary_tables": {
         "the package": rope.rotary_tables,
@@ -195,9 +198,11 @@ def fresh_inputs(check):
 def results(function, inputs):
     found = []
     for one in inputs:
-        result = function(*(v.clone() if isinstance(v, torch.Tensor) else v for v in one))
+        result = function(*(v.clone() if isinstance(v, torch.Tensor) else v
+                            for v in one))
         parts = result if isinstance(result, tuple) else (result,)
-        found += [(tuple(part.shape), part.double().flatten().tolist()) for part in parts]
+        found += [(tuple(part.shape), part.double().flatten().tolist())
+                  for part in parts]
     return found
 
 
@@ -272,7 +277,8 @@ def test_an_answer_kept_from_the_first_call_is_refused(check):
 def test_a_constant_is_told_as_a_constant():
     constant = run("check_apply_rotary", lambda x, cos, sin: torch.ones(2, 3, 5, 8))
     assert constant.mistake == "constant"
-    assert run("check_inverse_frequencies", lambda d, b: torch.ones(4)).status == "wrong"
+    assert run("check_inverse_frequencies", lambda d,
+               b: torch.ones(4)).status == "wrong"
 
 
 def poisoned(program, value):

@@ -1,4 +1,4 @@
-"""Runs the explorers' scripts under node, as a page would, and hands back the numbers."""
+"""Runs the explorers' scripts under node, as a page would; hands back the numbers."""
 
 import json
 import math
@@ -16,7 +16,9 @@ const given = JSON.parse(fs.readFileSync(0, "utf8"), (_, v) =>
   v && v.number !== undefined && Object.keys(v).length === 1 ? Number(v.number) : v);
 const written = (v) => JSON.stringify(v, (_, x) =>
   typeof x === "number" && !Number.isFinite(x) ? { number: String(x) } : x);
-const answer = (run) => { try { return { value: run() }; } catch (e) { return { error: e.message }; } };
+const answer = (run) => {
+  try { return { value: run() }; } catch (e) { return { error: e.message }; }
+};
 """
 
 CALLS = READER + """
@@ -40,9 +42,12 @@ console.log(written(given.states.map(([spec, settings]) => {
     const words = of.words(settings, facts);
     if (given.want === "facts") return { problem, link, enabled, facts, words };
     const frames = of.draw(settings, facts);
-    if (given.want === "digest") return { problem, digest: digest([facts, words, frames]) };
-    return { problem, facts, words, frames, plots: of.plots,
-      stops: Object.fromEntries(spec.controls.filter((c) => c.log).map((c) => [c.name, stopsOf(c)])) };
+    if (given.want === "digest") {
+      return { problem, digest: digest([facts, words, frames]) };
+    }
+    const logarithmic = spec.controls.filter((control) => control.log);
+    const stops = Object.fromEntries(logarithmic.map((c) => [c.name, stopsOf(c)]));
+    return { problem, facts, words, frames, plots: of.plots, stops };
   });
 })));
 """
@@ -51,7 +56,8 @@ console.log(written(given.states.map(([spec, settings]) => {
 def _tagged(value):
     """The value with infinities and NaN in a form that JSON keeps."""
     if isinstance(value, float) and not math.isfinite(value):
-        return {"number": {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")}
+        infinite = {math.inf: "Infinity", -math.inf: "-Infinity"}
+        return {"number": infinite.get(value, "NaN")}
     if isinstance(value, dict):
         return {key: _tagged(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -66,7 +72,7 @@ def _plain(value):
 
 
 def run_node(source, given):
-    """Run an ES module under node; ``given`` goes in and the printed answer comes out."""
+    """Run an ES module under node; ``given`` goes in, the printed answer comes out."""
     done = subprocess.run(["node", "--input-type=module", "-e", source], text=True,
                           input=json.dumps(_tagged(given)), capture_output=True,
                           encoding="utf-8", timeout=120)
@@ -75,8 +81,9 @@ def run_node(source, given):
 
 
 def call_formulas(calls):
-    """``[(name, arguments), ...]`` through formulas.js: a list of values; errors raise."""
-    answers = run_node(base.read("formulas.js") + CALLS, [[n, list(a)] for n, a in calls])
+    """``[(name, arguments), ...]`` through formulas.js: the values; errors raise."""
+    answers = run_node(base.read("formulas.js") + CALLS,
+                       [[n, list(a)] for n, a in calls])
     return [RuntimeError(a["error"]) if "error" in a else a["value"] for a in answers]
 
 
@@ -97,4 +104,5 @@ def close(ours, theirs, tolerance=1e-12):
     """Largest relative difference of two equally shaped nests of numbers is small."""
     if isinstance(ours, (list, tuple)):
         return len(ours) == len(theirs) and all(map(close, ours, theirs))
-    return ours == theirs or math.isclose(ours, theirs, rel_tol=tolerance, abs_tol=1e-300)
+    return ours == theirs or math.isclose(ours, theirs, rel_tol=tolerance,
+                                          abs_tol=1e-300)

@@ -1,4 +1,4 @@
-"""The numbers behind the embedding explorer against closed forms and simulated tables."""
+"""The embedding explorer's numbers against closed forms and simulated tables."""
 
 import math
 
@@ -38,9 +38,10 @@ def test_tie_12_the_token_echoes():
 
 
 def test_tie_01_which_init_survives():
-    """TIE-01: width 768, V 50257, hidden states of RMS 1 that know nothing of the target."""
+    """TIE-01: width 768, V 50257, hidden states of RMS 1 without the target."""
     start = {"d_model": 768, "vocab_size": 50257, "tied": False, "factor": "none"}
-    assert facts(**start, init_std=1 / 48)["loss"] == pytest.approx(10.991571786368747, rel=1e-3)
+    assert facts(**start, init_std=1 / 48)["loss"] == pytest.approx(10.991571786368747,
+                                                                    rel=1e-3)
     assert facts(**start, init_std=0.02)["loss"] == pytest.approx(10.9785, rel=1e-3)
     wide = facts(**start, init_std=1.0)
     assert wide["other_logit_std"] == pytest.approx(27.7128, rel=1e-5)
@@ -76,21 +77,25 @@ def test_a_real_tied_table_behaves_so(std):
         loss = torch.nn.functional.cross_entropy(logits, ids + tokens).item()
         share = logits.softmax(-1)[ids, ids].mean().item()
     expected = facts(vocab_size=vocab, init_std=std)
-    assert logits[ids, ids].mean().item() == pytest.approx(expected["own_token_logit"], rel=0.01)
+    assert logits[ids, ids].mean().item() == pytest.approx(expected["own_token_logit"],
+                                                           rel=0.01)
     assert loss == pytest.approx(expected["loss"], rel=0.02)
     assert share == pytest.approx(expected["probability_own"], abs=0.02)
 
 
 @pytest.mark.parametrize("spread, count, own", [
-    (0.1, 300, -math.inf), (1.0, 300, -math.inf), (1.01, 300, -math.inf), (6.0, 300, -math.inf),
+    (0.1, 300, -math.inf), (1.0, 300, -math.inf), (1.01, 300, -math.inf),
+    (6.0, 300, -math.inf),
     (80.0, 300, -math.inf), (0.5, 300, 6.0), (2.0, 300, 9.0), (2.0, 300, 30.0)])
 def test_expected_log_sum_is_what_dice_give(spread, count, own):
     draws = torch.randn(20000, count, dtype=torch.float64,
                         generator=torch.Generator().manual_seed(1)) * spread
-    logits = torch.cat((draws, torch.full((len(draws), 1), own, dtype=torch.float64)), dim=1)
+    logits = torch.cat((draws, torch.full((len(draws), 1), own, dtype=torch.float64)),
+                       dim=1)
     sums = logits.logsumexp(1)
     mean, share = expected_log_sum(spread, count, own)
-    assert abs(mean - sums.mean().item()) < 5 * (sums.std() / len(sums) ** 0.5).item() + 1e-12
+    standard_error = (sums.std() / len(sums) ** 0.5).item()
+    assert abs(mean - sums.mean().item()) < 5 * standard_error + 1e-12
     assert share == pytest.approx(torch.exp(own - sums).mean().item(), abs=0.005)
 
 
@@ -106,12 +111,13 @@ def test_expected_log_sum_has_its_limits():
 
 def test_erfc_is_the_librarys():
     points = [k / 100 for k in range(-400, 2500, 3)]
-    for x, ours in zip(points, call_formulas([("embedding.erfc", [x]) for x in points])):
+    for x, ours in zip(points,
+                       call_formulas([("embedding.erfc", [x]) for x in points])):
         assert ours == pytest.approx(math.erfc(x), rel=1e-12), x
 
 
 def test_the_lines_are_straight_where_they_should_be(tmp_path):
-    """On log axes: std 0.02 rises by d^(1/2), 1/sqrt(d) is flat, own logits rise by d."""
+    """On log axes: std 0.02 rises by √d, 1/√d is flat, own logits rise by d."""
     (shown,) = run_states(tmp_path, EmbeddingScale, [EmbeddingScale().defaults()])
     frames = shown["frames"]
     slopes = {}
@@ -129,12 +135,14 @@ def test_the_lines_are_straight_where_they_should_be(tmp_path):
     now = next(m for m in frames["stream"]["marks"] if m["key"] == "now")
     assert (now["x"], now["y"]) == ([512.0], [shown["facts"]["stream_std"]])
     loss = {m["key"]: m["x"][0] for m in frames["loss"]["marks"] if m["kind"] == "dots"}
-    assert loss == {"even": shown["facts"]["log_vocab"], "tied": shown["facts"]["loss_tied"],
+    assert loss == {"even": shown["facts"]["log_vocab"],
+                    "tied": shown["facts"]["loss_tied"],
                     "untied": shown["facts"]["loss_untied"]}
 
 
 def test_words_carry_the_facts(tmp_path):
-    states = [EmbeddingScale().defaults(), {**EmbeddingScale().defaults(), "tied": False},
+    states = [EmbeddingScale().defaults(),
+              {**EmbeddingScale().defaults(), "tied": False},
               {**EmbeddingScale().defaults(), "norm": False}]
     tied, untied, bare = (" ".join(page["words"])
                           for page in run_states(tmp_path, EmbeddingScale, states))

@@ -1,4 +1,4 @@
-"""Every explorer of every lesson: JavaScript against Python, ends, links, the output."""
+"""Every explorer of every lesson: JavaScript against Python, ends, links, output."""
 
 import base64
 import importlib
@@ -20,7 +20,7 @@ every_explorer = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
 
 
 def one_value(allowed, default, pick):
-    """A random value that `ranges` allows: stops of the slider and values between them."""
+    """A random value that `ranges` allows: on a stop of the slider or between two."""
     if isinstance(allowed, str):
         return default
     if not isinstance(allowed, Range):
@@ -51,7 +51,8 @@ def end_states(cls):
             for name, allowed in cls.ranges.items()}
     ends = {name: [type(defaults[name])(value) for value in values]
             for name, values in ends.items()}
-    alone = [{**defaults, name: value} for name, values in ends.items() for value in values]
+    alone = [{**defaults, name: value} for name, values in ends.items()
+             for value in values]
     corners = list(itertools.product(*ends.values()))
     together = random.Random(1).sample(corners, min(len(corners), 64))
     presets = [{**defaults, **preset} for preset in cls.presets.values()]
@@ -83,15 +84,18 @@ def test_javascript_and_python_agree_everywhere(cls, tmp_path):
     drawn = 0
     for state, shown in zip(states, run_states(tmp_path, cls, states, "facts")):
         facts, problem = python_side(explorer, state)
-        assert (problem is None) == (shown["problem"] is None), (state, problem, shown["problem"])
-        assert {key: type(state[key])(value) for key, value in shown["link"].items()} == state
+        refused = shown["problem"]
+        assert (problem is None) == (refused is None), (state, problem, refused)
+        assert {key: type(state[key])(value)
+                for key, value in shown["link"].items()} == state
         if problem is None:
             drawn += 1
             assert set(facts) == set(shown["facts"]), state
             for name, value in facts.items():
                 gap = abs(shown["facts"][name] - value)
                 terms = cls.scales.get(name, 0)  # where they cancel, their size counts
-                assert close(shown["facts"][name], value) or gap <= 1e-12 * terms, (name, state)
+                near = close(shown["facts"][name], value)
+                assert near or gap <= 1e-12 * terms, (name, state)
     assert drawn >= 200
 
 
@@ -103,7 +107,8 @@ def test_pictures_and_words_are_whole_everywhere(cls, tmp_path):
             assert len(shown["problem"]) > 20
             continue
         text = " ".join(shown["words"])
-        assert not any(bad in text for bad in ("NaN", "undefined", "null", "no number")), text
+        assert not any(bad in text
+                       for bad in ("NaN", "undefined", "null", "no number")), text
         assert {plot["key"] for plot in shown["plots"]} == set(shown["frames"])
         for frame in shown["frames"].values():
             keys = [(mark["kind"], mark["key"]) for mark in frame["marks"]]
@@ -119,7 +124,8 @@ def test_pictures_and_words_are_whole_everywhere(cls, tmp_path):
 def test_each_line_differs_by_more_than_its_colour(cls, tmp_path):
     for shown in run_states(tmp_path, cls, random_states(cls, 40)):
         for frame in (shown.get("frames") or {}).values():
-            lines = [mark for mark in frame["marks"] if mark["kind"] == "line" and "name" in mark]
+            lines = [mark for mark in frame["marks"]
+                     if mark["kind"] == "line" and "name" in mark]
             looks = [(mark.get("dash", 1), mark.get("width", 2)) for mark in lines]
             assert len(looks) == len(set(looks)), [mark["key"] for mark in lines]
 
@@ -128,7 +134,8 @@ def test_each_line_differs_by_more_than_its_colour(cls, tmp_path):
 def test_every_setting_matters(cls, tmp_path):
     """No dead control: each one changes facts, words or picture from some state."""
     explorer = cls()
-    starts = [{**explorer.defaults(), **preset} for preset in ({}, *cls.presets.values())]
+    starts = [{**explorer.defaults(), **preset}
+              for preset in ({}, *cls.presets.values())]
     starts += random_states(cls, 3)
     groups = []
     for name, allowed in cls.ranges.items():
@@ -143,7 +150,8 @@ def test_every_setting_matters(cls, tmp_path):
         seen = {}
         for (changed, state), page in zip(groups, shown):
             if changed == name:
-                start = repr({key: value for key, value in state.items() if key != name})
+                start = repr({key: value for key, value in state.items()
+                              if key != name})
                 seen.setdefault(start, set()).add(page["problem"] or page["digest"])
         assert any(len(pages) > 1 for pages in seen.values()), name
 
@@ -182,7 +190,8 @@ def test_python_sees_what_is_outside(cls):
                 explorer.set(**{name: value})
                 with pytest.raises(ValueError, match="choose a number from"):
                     explorer.facts()
-        elif isinstance(explorer.defaults()[name], str) and not isinstance(allowed, str):
+        elif (isinstance(explorer.defaults()[name], str)
+              and not isinstance(allowed, str)):
             explorer.set(**{name: "something else"})
             with pytest.raises(ValueError, match="choose one of"):
                 explorer.facts()
@@ -214,7 +223,8 @@ def test_one_output_is_alive_a_picture_and_a_sentence(cls):
 
 @every_explorer
 def test_a_broken_state_still_has_an_output(cls):
-    name = next(name for name, allowed in cls.ranges.items() if isinstance(allowed, Range))
+    name = next(name for name, allowed in cls.ranges.items()
+                if isinstance(allowed, Range))
     explorer = cls()
     explorer.set(**{name: type(explorer.defaults()[name])(cls.ranges[name].low) - 1})
     data, _ = explorer._repr_mimebundle_()

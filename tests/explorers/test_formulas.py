@@ -20,13 +20,17 @@ def draw(seed):
     """One random setting of the methods that lengthen texts."""
     pick = random.Random(seed)
     beta_slow = pick.choice([0.5, 1.0, 1.0, 2.0])
-    return {"head_dim": pick.choice(HEADS), "base": pick.choice([*BASES, pick.uniform(1.5, 2e6)]),
+    return {"head_dim": pick.choice(HEADS),
+            "base": pick.choice([*BASES, pick.uniform(1.5, 2e6)]),
             "factor": pick.choice([1.0, 2.0, 4.0, 32.0, 40.0, pick.uniform(1, 128)]),
-            "trained_length": pick.randint(64, 262144), "length": pick.randint(1, 2**20),
-            "beta_slow": beta_slow, "beta_fast": beta_slow * pick.choice([1.0, 8.0, 32.0]),
+            "trained_length": pick.randint(64, 262144),
+            "length": pick.randint(1, 2**20),
+            "beta_slow": beta_slow,
+            "beta_fast": beta_slow * pick.choice([1.0, 8.0, 32.0]),
             "ramp": pick.choice(["pair", "rotations"]), "truncate": pick.random() < 0.5,
             "mscale": pick.uniform(0.1, 2), "mscale_all_dim": pick.uniform(0.1, 2),
-            "low_freq_factor": beta_slow, "high_freq_factor": beta_slow * pick.choice([1, 4, 7.5]),
+            "low_freq_factor": beta_slow,
+            "high_freq_factor": beta_slow * pick.choice([1, 4, 7.5]),
             "share": pick.choice([0.25, 0.5, 1.0, pick.uniform(0.01, 1)]),
             "factors": [pick.uniform(1, 64) for _ in range(128)]}
 
@@ -39,23 +43,28 @@ def keep(setting, *names):
 
 
 METHODS = {
-    "positionInterpolation": (yarn.position_interpolation, lambda s: keep(s, "base", "factor")),
+    "positionInterpolation": (yarn.position_interpolation,
+                              lambda s: keep(s, "base", "factor")),
     "ntkAware": (yarn.ntk_aware, lambda s: keep(s, "base", "factor")),
     "dynamicNtk": (yarn.dynamic_ntk,
                    lambda s: keep(s, "base", "factor", "trained_length", "length")),
     "ntkByParts": (yarn.ntk_by_parts,
                    lambda s: keep(s, "base", "factor", "trained_length", "beta_fast",
                                   "beta_slow", "ramp", "truncate")),
-    "yarn": (yarn.yarn, lambda s: keep(s, "base", "factor", "trained_length", "beta_fast",
-                                       "beta_slow", "ramp", "truncate",
-                                       *(["mscale", "mscale_all_dim"] * (s["share"] < 0.5)))),
+    "yarn": (yarn.yarn,
+             lambda s: keep(s, "base", "factor", "trained_length", "beta_fast",
+                            "beta_slow", "ramp", "truncate",
+                            *(["mscale", "mscale_all_dim"] * (s["share"] < 0.5)))),
     "llama3": (yarn.llama3, lambda s: keep(s, "base", "factor", "trained_length",
                                            "low_freq_factor", "high_freq_factor")),
-    "longrope": (yarn.longrope, lambda s: {**keep(s, "base", "factor", "trained_length"),
-                                           "factors": s["factors"][:s["head_dim"] // 2]}),
-    "proportional": (yarn.proportional, lambda s: {**keep(s, "base", "factor"),
-                                                   "partial_rotary_factor": s["share"]}),
-    "apex1": (yarn.apex1, lambda s: keep(s, "base", "factor", "beta_fast", "beta_slow")),
+    "longrope": (yarn.longrope,
+                 lambda s: {**keep(s, "base", "factor", "trained_length"),
+                            "factors": s["factors"][:s["head_dim"] // 2]}),
+    "proportional": (yarn.proportional,
+                     lambda s: {**keep(s, "base", "factor"),
+                                "partial_rotary_factor": s["share"]}),
+    "apex1": (yarn.apex1,
+              lambda s: keep(s, "base", "factor", "beta_fast", "beta_slow")),
 }
 
 
@@ -87,22 +96,26 @@ def test_the_pieces_of_the_ramps_agree():
                   ("rope.wavelengths", [inv_freq.tolist()]),
                   ("yarn.rotations", [inv_freq.tolist(), s["trained_length"]]),
                   ("yarn.pairAtRotations", [s["beta_slow"], *where]),
-                  ("yarn.rotationsRamp", [inv_freq.tolist(), s["trained_length"], *betas]),
+                  ("yarn.rotationsRamp",
+                   [inv_freq.tolist(), s["trained_length"], *betas]),
                   ("yarn.yarnAttentionFactor", [s["factor"], s["mscale"]]),
                   ("yarn.longropeAttentionFactor", [s["factor"], s["trained_length"]])]
         expected += [inv_freq.tolist(), rope.wavelengths(inv_freq).tolist(),
                      yarn.rotations(inv_freq, s["trained_length"]).tolist(),
                      yarn.pair_at_rotations(s["beta_slow"], *where),
-                     yarn.rotations_ramp(inv_freq, s["trained_length"], *betas).tolist(),
+                     yarn.rotations_ramp(inv_freq, s["trained_length"],
+                                         *betas).tolist(),
                      yarn.yarn_attention_factor(s["factor"], s["mscale"]),
-                     math.sqrt(1 + math.log(s["factor"]) / math.log(s["trained_length"]))]
+                     math.sqrt(1
+                               + math.log(s["factor"]) / math.log(s["trained_length"]))]
     for call, ours, theirs in zip(calls, call_formulas(calls), expected):
         assert close(ours, theirs), call
 
 
 def test_pair_ramps_agree():
-    calls = [("yarn.pairRamp", [s["head_dim"], s["base"], s["trained_length"], s["beta_fast"],
-                                s["beta_slow"], s["truncate"]]) for s in SETTINGS]
+    calls = [("yarn.pairRamp",
+              [s["head_dim"], s["base"], s["trained_length"], s["beta_fast"],
+               s["beta_slow"], s["truncate"]]) for s in SETTINGS]
     for (_, given), answer in zip(calls, call_formulas(calls)):
         try:
             expected = yarn.pair_ramp(*given).tolist()
@@ -136,9 +149,11 @@ def rotary_case(seed):
 
 
 def turned(x, position, inv_freq, layout, factor):
-    cos, sin = rope.rotary_tables(torch.tensor([position]), inv_freq, dtype=torch.float64,
+    cos, sin = rope.rotary_tables(torch.tensor([position]), inv_freq,
+                                  dtype=torch.float64,
                                   attention_factor=factor)
-    return rope.apply_rotary(x.reshape(1, 1, 1, -1), cos, sin, layout=layout).reshape(-1)
+    return rope.apply_rotary(x.reshape(1, 1, 1, -1), cos, sin,
+                             layout=layout).reshape(-1)
 
 
 def test_rotations_and_scores_agree():
@@ -150,8 +165,8 @@ def test_rotations_and_scores_agree():
         key = turned(c["k"], c["n"], c["inv_freq"], c["other"], c["factor"])
         layouts = {"layout_q": c["layout"], "layout_k": c["other"],
                    "attention_factor": c["factor"]}
-        calls += [("rope.rotate", [q, c["m"], inv_freq, {"layout": c["layout"],
-                                                         "attention_factor": c["factor"]}]),
+        rotation = {"layout": c["layout"], "attention_factor": c["factor"]}
+        calls += [("rope.rotate", [q, c["m"], inv_freq, rotation]),
                   ("rope.score", [q, k, c["m"], c["n"], inv_freq, layouts]),
                   ("rope.scoreMatrix", [q, k, [c["m"]], [c["n"]], inv_freq, layouts])]
         expected += [query.tolist(), (query @ key).item(), [[(query @ key).item()]]]
@@ -168,8 +183,10 @@ def test_pair_scores_add_up_to_the_score():
         c = rotary_case(seed)
         head_dim = 2 * len(c["inv_freq"])
         q, k = c["q"][:head_dim].tolist(), c["k"][:head_dim].tolist()
-        inv_freq, both = c["inv_freq"].tolist(), {"layout_q": c["layout"], "layout_k": c["layout"]}
-        calls += [("rope.pairScores", [q, k, c["m"] - c["n"], inv_freq, {"layout": c["layout"]}]),
+        inv_freq, both = c["inv_freq"].tolist(), {"layout_q": c["layout"],
+                                                  "layout_k": c["layout"]}
+        calls += [("rope.pairScores",
+                   [q, k, c["m"] - c["n"], inv_freq, {"layout": c["layout"]}]),
                   ("rope.score", [q, k, c["m"], c["n"], inv_freq, both])]
     answers = call_formulas(calls)
     for parts, score in zip(answers[0::2], answers[1::2]):
@@ -200,7 +217,8 @@ def test_layer_norm_agrees_with_torch():
         draw = torch.Generator().manual_seed(seed)
         x, weight, bias = torch.randn(3, 16, dtype=torch.float64, generator=draw)
         calls.append(("norm.layerNorm", [x.tolist(), {"weight": weight.tolist(),
-                                                      "bias": bias.tolist(), "eps": 1e-5}]))
+                                                      "bias": bias.tolist(),
+                                                      "eps": 1e-5}]))
         expected.append(torch.nn.functional.layer_norm(x, (16,), weight, bias, 1e-5))
     for ours, theirs in zip(call_formulas(calls), expected):
         assert (torch.tensor(ours, dtype=torch.float64) - theirs).abs().max() < 1e-12
@@ -211,19 +229,22 @@ def test_rounding_is_torchs(dtype):
     pick = random.Random(1)
     values = [pick.choice([-1, 1]) * 10.0 ** pick.uniform(-46, 40) for _ in range(2000)]
     values += [pick.uniform(-70000, 70000) for _ in range(2000)]
-    values += [65504.0, 65519.99, 65520.0, 2.0**-24, 2.0**-25, 3 * 2.0**-25, 256.5, 257.0, 259.0,
+    values += [65504.0, 65519.99, 65520.0, 2.0**-24, 2.0**-25, 3 * 2.0**-25, 256.5,
+               257.0, 259.0,
                2.0**-149, 2.0**-150, 1.0 + 2.0**-8, 1.0 + 3 * 2.0**-9, 0.0]
-    # by way of float32 where that cannot change the answer: torch rounds float64 that way
+    # by way of float32 where that changes nothing: torch rounds float64 that way
     values = [torch.tensor(value, dtype=torch.float32).double().item()
               if dtype != "float32" else value for value in values]
-    expected = torch.tensor(values, dtype=torch.float64).to(getattr(torch, dtype)).double()
-    assert call_formulas([("norm.roundTo", [v, dtype]) for v in values]) == expected.tolist()
+    expected = torch.tensor(values,
+                            dtype=torch.float64).to(getattr(torch, dtype)).double()
+    assert call_formulas([("norm.roundTo", [v, dtype])
+                          for v in values]) == expected.tolist()
 
 
 def test_the_comparison_can_fail():
     """A formula that is off by one part in 10^11 is found."""
-    source = base.read("formulas.js").replace("base ** (-2 * i / head_dim)",
-                                              "base ** (-2 * i / head_dim) * (1 + 1e-11)")
+    power = "base ** (-2 * i / head_dim)"
+    source = base.read("formulas.js").replace(power, f"{power} * (1 + 1e-11)")
     given = run_node(f"{source}\nconsole.log(JSON.stringify("
                      "formulas.rope.inverseFrequencies(64, 10000)));", [])
     assert not close(given, rope.inverse_frequencies(64).tolist())

@@ -1,4 +1,4 @@
-"""NormExplorer: its roundings against torch, its closed forms against the measurement."""
+"""NormExplorer: roundings against torch, closed forms against the measurement."""
 
 import math
 import random
@@ -32,7 +32,8 @@ def shown(tmp_path, **settings):
 @pytest.mark.parametrize("dtype", HALF)
 def test_rounding_is_torchs_for_every_kind_of_float32_number(dtype):
     pick = random.Random(dtype)
-    values = [pick.choice([-1, 1]) * math.exp(pick.uniform(-95, 88)) for _ in range(4000)]
+    values = [pick.choice([-1, 1]) * math.exp(pick.uniform(-95, 88))
+              for _ in range(4000)]
     values += [pick.uniform(-1e-7, 1e-7) for _ in range(500)]  # subnormal in float16
     values += [1 + k / 2**12 for k in range(33)]
     values += [65519.0, 65520.0, 65504.0, 2.0**-25, 0.0]
@@ -45,7 +46,8 @@ def test_rounding_to_float32_and_of_no_numbers():
     values = torch.randn(1000, generator=torch.Generator().manual_seed(0),
                          dtype=torch.float64) * 1e30
     assert [rounded(v, "float32") for v in values.tolist()] == values.float().tolist()
-    assert rounded(1e39, "float32") == math.inf and math.isnan(rounded(math.nan, "float16"))
+    assert rounded(1e39, "float32") == math.inf
+    assert math.isnan(rounded(math.nan, "float16"))
 
 
 @pytest.mark.parametrize("dtype", HALF)
@@ -95,7 +97,8 @@ def test_the_base_has_mean_zero_and_then_the_norms_agree():
 def test_facts_follow_the_identities(shift, outlier):
     facts = with_settings(shift=shift, outlier=outlier).facts()
     for name in ("", "output_", "layer_"):
-        mean, variance, rms = (facts[name + fact] for fact in ("mean", "variance", "rms"))
+        mean, variance, rms = (facts[name + fact]
+                               for fact in ("mean", "variance", "rms"))
         assert rms**2 == pytest.approx(variance + mean**2, rel=1e-9)
     assert facts["output_rms"] == pytest.approx(1, abs=1e-5)
     assert facts["layer_mean"] == pytest.approx(0, abs=1e-6)

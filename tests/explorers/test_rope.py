@@ -1,4 +1,4 @@
-"""The explorers of lesson 03: facts against closed forms, words that are true, pictures."""
+"""The explorers of lesson 03: facts against closed forms, true words, pictures."""
 
 import cmath
 import math
@@ -24,7 +24,8 @@ def settings_of(seed):
     pick = random.Random(seed)
     return {"head_dim": 2 * pick.randint(2, 128), "base": 10 ** pick.uniform(1, 7),
             "context_length": round(2 ** pick.uniform(6, 18)),
-            "position": round(2 ** pick.uniform(0, 18)), "pair_share": pick.randint(0, 100)}
+            "position": round(2 ** pick.uniform(0, 18)),
+            "pair_share": pick.randint(0, 100)}
 
 
 # --------------------------------------------------------------------------- the clock
@@ -61,7 +62,8 @@ def test_new_angles_are_those_no_position_in_the_context_reaches(seed):
         turned = position * rate % (2 * math.pi)
         # the arc that positions 0 ... context sweep, whole turns included
         new += not (context * rate >= 2 * math.pi or turned <= context * rate)
-    found = CLOCK(head_dim=head_dim, base=base, context_length=context, position=position)
+    found = CLOCK(head_dim=head_dim, base=base, context_length=context,
+                  position=position)
     assert found.facts()["pairs_at_new_angles"] == new
 
 
@@ -139,8 +141,10 @@ def turned(vector, position, base, layout):
 @pytest.mark.parametrize("seed", range(12))
 def test_scores_in_plain_arithmetic(seed):
     pick = random.Random(seed)
-    explorer = INVARIANCE(m=pick.randint(0, 19), n=pick.randint(0, 19), base=pick.uniform(10, 1e6),
-                          shift=pick.randint(0, 500), layout_q=pick.choice(["interleaved", "half"]),
+    explorer = INVARIANCE(m=pick.randint(0, 19), n=pick.randint(0, 19),
+                          base=pick.uniform(10, 1e6),
+                          shift=pick.randint(0, 500),
+                          layout_q=pick.choice(["interleaved", "half"]),
                           layout_k=pick.choice(["interleaved", "half"]))
     q, k = (vector.tolist() for vector in explorers.fixed_vectors())
     facts = explorer.facts()
@@ -150,7 +154,8 @@ def test_scores_in_plain_arithmetic(seed):
         wanted = sum(a * b for a, b in zip(query, key))
         assert facts[name] == pytest.approx(wanted, abs=1e-11)
     assert facts["distance"] == explorer.m - explorer.n
-    assert facts["change"] == pytest.approx(facts["shifted_score"] - facts["score"], abs=1e-12)
+    assert facts["change"] == pytest.approx(facts["shifted_score"] - facts["score"],
+                                            abs=1e-12)
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "half"])
@@ -165,7 +170,8 @@ def test_mixed_layouts_see_positions_but_not_at_zero():
     assert INVARIANCE(**mixed).facts()["spread"] > 0.3
     assert abs(INVARIANCE(**mixed).facts()["change"]) > 0.05
     at_zero = INVARIANCE(m=0, n=0, shift=0, **mixed).facts()["score"]
-    assert at_zero == pytest.approx(INVARIANCE(m=0, n=0, shift=0).facts()["score"], abs=1e-12)
+    assert at_zero == pytest.approx(INVARIANCE(m=0, n=0, shift=0).facts()["score"],
+                                    abs=1e-12)
 
 
 def test_the_query_looks_six_tokens_back():
@@ -176,17 +182,21 @@ def test_the_query_looks_six_tokens_back():
 def test_the_matrix_shows_every_score_in_its_place(tmp_path):
     explorer = INVARIANCE(layout_k="half", shift=13)
     (shown,) = run_states(tmp_path, INVARIANCE, [explorer.settings()])
-    cells = next(mark for mark in shown["frames"]["map"]["marks"] if mark["kind"] == "cells")
+    cells = next(mark for mark in shown["frames"]["map"]["marks"]
+                 if mark["kind"] == "cells")
     side = explorers.SIDE
     assert cells["rows"] == cells["columns"] == side
-    upside_down = torch.tensor(cells["values"], dtype=torch.float64).view(side, side).flip(0)
+    upside_down = torch.tensor(cells["values"], dtype=torch.float64).view(side,
+                                                                          side).flip(0)
     assert torch.allclose(upside_down, explorer.scores(13), atol=1e-12)
-    cloud = next(mark for mark in shown["frames"]["curve"]["marks"] if mark["key"] == "all")
+    cloud = next(mark for mark in shown["frames"]["curve"]["marks"]
+                 if mark["key"] == "all")
     assert len(cloud["x"]) == side * side
     for index in (0, 19, 20, 399):
         m, n = divmod(index, side)
         assert cloud["x"][index] == m - n
-        assert cloud["y"][index] == pytest.approx(explorer.scores(13)[m, n].item(), abs=1e-12)
+        assert cloud["y"][index] == pytest.approx(explorer.scores(13)[m, n].item(),
+                                                  abs=1e-12)
 
 
 def test_words_tell_the_two_cases_apart(tmp_path):
@@ -202,7 +212,8 @@ def test_words_tell_the_two_cases_apart(tmp_path):
 def test_groups_count_turns(seed):
     state = settings_of(seed)
     distance = 1 + state["position"] % 100_000
-    facts = DISTANCES(head_dim=state["head_dim"], base=state["base"], distance=distance).facts()
+    facts = DISTANCES(head_dim=state["head_dim"], base=state["base"],
+                      distance=distance).facts()
     turns = [distance * rate / (2 * math.pi) for rate in
              frequencies(state["head_dim"], state["base"])]
     groups = [sum(t > 0.5 for t in turns), sum(0.05 <= t <= 0.5 for t in turns),
@@ -229,7 +240,8 @@ def test_dots_of_the_groups_are_all_pairs_once(tmp_path):
               for d in (1, 90, 100_000) for h in (4, 64, 256)]
     for state, shown in zip(states, run_states(tmp_path, DISTANCES, states)):
         for plot, axis in (("map", "y"), ("stems", "x")):
-            dots = [mark for mark in shown["frames"][plot]["marks"] if mark["kind"] == "dots"]
+            dots = [mark for mark in shown["frames"][plot]["marks"]
+                    if mark["kind"] == "dots"]
             pairs = sorted(pair for mark in dots for pair in mark[axis])
             assert pairs == list(range(state["head_dim"] // 2))
 
@@ -238,7 +250,8 @@ def test_dots_of_the_groups_are_all_pairs_once(tmp_path):
 @pytest.mark.parametrize("explorer", [
     CLOCK(), CLOCK(head_dim=4, base=10.0, context_length=64, position=262_144),
     CLOCK(head_dim=256, base=1e7, pair_share=100), INVARIANCE(layout_k="half", shift=0),
-    DISTANCES(distance=1), DISTANCES(distance=100_000, base=10.0, head_dim=4)], ids=repr)
+    DISTANCES(distance=1), DISTANCES(distance=100_000, base=10.0, head_dim=4)],
+                         ids=repr)
 def test_every_state_has_a_picture_and_alt_text(explorer):
     figure, alt = explorer.figure(), explorer.alt()
     assert len(figure.axes) >= 1 and 60 < len(alt) < 400

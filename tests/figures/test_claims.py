@@ -17,7 +17,8 @@ def test_the_bars_add_up_to_the_ledger():
 def test_the_picture_holds_a_bar_piece_for_each_count_and_the_words_name_it():
     figure = draw.verdicts_by_section()
     widths = {round(bar.get_width()) for axis in figure.axes for bar in axis.patches}
-    wanted = {n for pieces in draw.verdict_counts().values() for n in pieces.values() if n}
+    wanted = {n for pieces in draw.verdict_counts().values() for n in pieces.values()
+              if n}
     assert wanted <= widths
     assert png(figure).startswith(b"\x89PNG")
     assert "rope: 7 correct" in draw.describe_verdicts_by_section()

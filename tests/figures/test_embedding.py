@@ -30,7 +30,8 @@ def arguments(name):
 
 
 FIGURES = ("conventions", "gradient_paths", "lookup", "optimiser_step",
-           "position_share", "residual_by_depth", "scale_by_width", "start_of_training", "token_vector",
+           "position_share", "residual_by_depth", "scale_by_width", "start_of_training",
+           "token_vector",
            "trained_sizes", "tying_savings", "word_cosines")
 
 

@@ -10,7 +10,8 @@ from apex_lessons.figures import png
 from apex_lessons.norm import rms_norm
 
 PICTURES = ("before_and_after", "what_a_shift_does", "two_dimensions", "epsilon_curve",
-            "half_precision", "cast_orders", "which_axis", "partial", "depth", "last_layer")
+            "half_precision", "cast_orders", "which_axis", "partial", "depth",
+            "last_layer")
 TIMES = {"a copy": {"forward": 1.0, "backward": 2.0},
          "LayerNorm": {"forward": 1.5, "backward": 4.0}}
 
@@ -20,12 +21,14 @@ def test_every_picture_is_the_same_twice_and_says_its_numbers(name):
     picture, words = getattr(figures, name), getattr(figures, f"describe_{name}")
     first, second = picture(), picture()
     assert png(first) == png(second)
-    assert first.axes and all(axis.get_xlabel() or axis.get_title() for axis in first.axes)
+    assert first.axes and all(axis.get_xlabel() or axis.get_title()
+                              for axis in first.axes)
     assert words() == words() and any(letter.isdigit() for letter in words())
 
 
 def test_layer_norm_agrees_with_torch():
-    x = torch.randn(5, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x = torch.randn(5, 16, generator=torch.Generator().manual_seed(0),
+                    dtype=torch.float64)
     wanted = torch.nn.functional.layer_norm(x, (16,), eps=1e-6)
     assert torch.allclose(figures.layer_norm(x), wanted, rtol=1e-12, atol=0)
 
@@ -58,7 +61,8 @@ def test_bars_for_any_shift_stay_inside_their_axes(shift):
     figure = figures.before_and_after(shift=shift)
     for axis in figure.axes:
         low, high = axis.get_ylim()
-        assert all(low <= bar.get_y() + bar.get_height() <= high for bar in axis.patches)
+        assert all(low <= bar.get_y() + bar.get_height() <= high
+                   for bar in axis.patches)
 
 
 def test_two_numbers_are_left_of_layer_norm_and_a_circle_of_rms_norm():
@@ -66,7 +70,8 @@ def test_two_numbers_are_left_of_layer_norm_and_a_circle_of_rms_norm():
     lengths = moved["after RMSNorm"].norm(dim=-1)
     assert torch.allclose(lengths, torch.full_like(lengths, math.sqrt(2)))
     assert moved["after LayerNorm"].abs().sub(1).abs().max() < 1e-12
-    directions = torch.nn.functional.cosine_similarity(moved["input"], moved["after RMSNorm"])
+    directions = torch.nn.functional.cosine_similarity(moved["input"],
+                                                       moved["after RMSNorm"])
     assert directions.min() > 1 - 1e-12
 
 
@@ -80,7 +85,8 @@ def test_output_rms_agrees_with_the_norm(r, eps, wanted):
 
 
 def test_output_rms_outside_the_root():
-    assert figures.output_rms(1e-3, 1e-6, inside=False).item() == pytest.approx(1 / 1.001)
+    assert figures.output_rms(1e-3, 1e-6,
+                              inside=False).item() == pytest.approx(1 / 1.001)
 
 
 def test_float16_overflows_from_256_and_vanishes_below():

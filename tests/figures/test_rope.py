@@ -1,4 +1,4 @@
-"""The numbers behind the pictures of lesson 03, against closed forms; then the pictures."""
+"""The numbers behind lesson 03's pictures, against closed forms; then the pictures."""
 
 import cmath
 import inspect
@@ -44,14 +44,16 @@ def test_scores_without_positions_move_with_the_words():
 @pytest.mark.parametrize("seed", range(20))
 def test_clock_hands_are_powers_of_one_complex_number(seed):
     pick = random.Random(seed)
-    frequency, positions = pick.uniform(1e-4, 1), [pick.randrange(200) for _ in range(5)]
+    frequency, positions = pick.uniform(1e-4, 1), [pick.randrange(200)
+                                                   for _ in range(5)]
     found = pictures.clock_hands(frequency, positions).tolist()
     for m, (x, y) in zip(positions, found):
         assert complex(x, y) == pytest.approx(cmath.exp(1j * frequency) ** m, abs=1e-10)
 
 
 @pytest.mark.parametrize("head_dim, base, context, never", [
-    (128, 1e4, 4096, 18), (64, 1e4, 4096, 9), (128, 1e4, 8192, 14), (128, 5e5, 8192, 29),
+    (128, 1e4, 4096, 18), (64, 1e4, 4096, 9), (128, 1e4, 8192, 14),
+    (128, 5e5, 8192, 29),
     (128, 1e6, 8192, 30)])
 def test_pairs_that_never_finish_a_turn(head_dim, base, context, never):
     counted = sum(2 * math.pi / f > context for f in frequencies(head_dim, base))
@@ -127,7 +129,8 @@ def test_spread_looks_along_diagonals_both_above_and_below():
 
 
 @pytest.mark.parametrize("distance, average", [
-    (0, 16.5), (10, 8.8), (50, 5.7), (100, 7.5), (500, 3.0), (1000, 4.1), (20_000, 1.5)])
+    (0, 16.5), (10, 8.8), (50, 5.7), (100, 7.5), (500, 3.0), (1000, 4.1),
+    (20_000, 1.5)])
 def test_the_average_behind_the_bound_is_the_published_one_and_not_monotone(
         distance, average):
     found = pictures.decay_mean(64, 1e4, torch.tensor([distance])).item()
@@ -202,7 +205,8 @@ def test_angle_errors_have_the_sizes_that_are_told(position, low, high):
     assert low < pictures.angle_error(position, "float32 angles") < high
     assert pictures.angle_error(position, "float64 angles") < 6e-8
     assert 1.9 < pictures.angle_error(position, "bfloat16 positions") <= 2
-    assert pictures.angle_error(0, "bfloat16 positions") == 0  # below 256 nothing is lost
+    assert pictures.angle_error(0,
+                                "bfloat16 positions") == 0  # below 256 nothing is lost
 
 
 def test_angle_error_refuses_an_unknown_kind():

@@ -1,7 +1,7 @@
 """The installed transformers as an oracle: a family's rotary module and rotation.
 
-Which families have what is read from transformers' text; their modules, which take seconds
-to import, are imported by the tests that run them.
+Which families have what is read from transformers' text; their modules, which take
+seconds to import, are imported by the tests that run them.
 """
 
 import importlib
@@ -61,7 +61,8 @@ def modeling_text(model_type):
 def modeling(model_type):
     """The module with the family's modeling code."""
     file = modeling_file(model_type)
-    return importlib.import_module(f"transformers.models.{file.parent.name}.{file.stem}")
+    folder = f"transformers.models.{file.parent.name}"
+    return importlib.import_module(f"{folder}.{file.stem}")
 
 
 def rotary_name(model_type):

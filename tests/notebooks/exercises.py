@@ -1,6 +1,6 @@
 """The exercises of a page, read from its text: stub, check and solution of each.
 
-A solution is tried in this process, on what it needs of the page: no kernel, no figures.
+A solution is tried in this process, on what it needs of the page: no kernel, no figure.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 TITLE = re.compile(r"#{2,4} Exercise (\d+\.\d+)")
 HEADING = re.compile(r"#{1,3} ")
-SOLUTION = re.compile(r"<details>\s*<summary>Solution</summary>(.*?)</details>", re.DOTALL)
+SOLUTION = re.compile(r"<details>\s*<summary>Solution</summary>(.*?)</details>",
+                      re.DOTALL)
 FENCE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CHECK = re.compile(r"\bcheck_\w+\(")
 STUB = re.compile(r"^\s*\.\.\.\s*(?:#.*)?$", re.MULTILINE)
@@ -22,7 +23,7 @@ class Exercise:
     """What stands between an exercise's heading and the next heading."""
 
     name: str
-    before: list = field(default_factory=list)  # the page's code cells up to the heading
+    before: list = field(default_factory=list)  # the code cells up to the heading
     words: str = ""
     code: list = field(default_factory=list)
 
@@ -71,7 +72,7 @@ def exercises_of(notebook) -> list[Exercise]:
     return found
 
 
-# --- without a kernel -------------------------------------------------------------------
+# --- without a kernel -----------------------------------------------------------------
 
 def statements(sources: list[str]) -> list[ast.stmt]:
     """The top-level statements of the cells, in page order."""
@@ -92,7 +93,7 @@ def names_in(node: ast.AST) -> tuple[set[str], set[str]]:
 
 
 def stands_on(before: list[str], source: str) -> list[ast.stmt]:
-    """The statements of the cells before that ``source`` needs, and those that they need."""
+    """The statements before that ``source`` needs, and those that they need."""
     parts = [(statement, *names_in(statement)) for statement in statements(before)]
     wanted, known = names_in(ast.parse(source))[1], set()
     while wanted != known:

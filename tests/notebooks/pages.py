@@ -37,7 +37,8 @@ import ipywidgets as widgets
 from IPython.display import display
 
 # %%
-dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+dot = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNg"
+       "AAAAAgABSK+kcQAAAABJRU5ErkJggg==")
 display({"image/png": dot, "text/plain": "[picture] one dot"}, raw=True,
         metadata={"image/png": {"alt": "one black dot in the middle of nothing"}})
 print("dot: 1 pixel")

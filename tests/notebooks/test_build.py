@@ -73,7 +73,8 @@ def test_nothing_of_machine_clock_or_widgets_is_stored(built):
 
 def test_what_was_flushed_in_pieces_is_one_output(built):
     last = read(build.page_of(built)).cells[-1]
-    assert [output.output_type for output in last.outputs] == ["stream", "execute_result"]
+    assert [output.output_type for output in last.outputs] == ["stream",
+                                                               "execute_result"]
     assert last.outputs[0].text == "flushed\nlater\n"
     assert last.outputs[1].data["text/plain"] == "0.01"
 
@@ -96,7 +97,8 @@ def test_a_failing_cell_is_shown_and_the_page_left_alone(tmp_path):
     assert "cell 2 failed" in done.stderr and "x / 0" in done.stderr
     assert "ZeroDivisionError" in done.stderr and "\x1b[" not in done.stderr
     assert build.page_of(source).read_text(encoding="utf-8") == "the page of yesterday"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["90-small.ipynb", "90-small.py"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["90-small.ipynb",
+                                                                "90-small.py"]
 
 
 def test_a_dead_kernel_is_a_failure_too(tmp_path):
@@ -107,8 +109,9 @@ def test_a_dead_kernel_is_a_failure_too(tmp_path):
 
 
 def test_the_kernel_is_this_python_and_sees_no_other_packages(tmp_path):
-    text = HEADER + ("# %%\nimport os, sys\nprint(sys.executable)\nprint(os.environ['PYTHONPATH'])"
-                     "\nprint(os.environ['OMP_NUM_THREADS'])\n")
+    text = HEADER + ("# %%\nimport os, sys\nprint(sys.executable)\n"
+                     "print(os.environ['PYTHONPATH'])\n"
+                     "print(os.environ['OMP_NUM_THREADS'])\n")
     source = write_source(tmp_path, text)
     assert run(source, PYTHONPATH="elsewhere", OMP_NUM_THREADS="5").returncode == 0
     printed = read(build.page_of(source)).cells[0].outputs[0].text.split("\n")
@@ -137,8 +140,9 @@ def test_a_page_can_be_named_by_its_number():
 
 def test_fonts_are_looked_for_in_silence_on_a_fresh_machine(tmp_path):
     """NB-10: an empty font cache and a home that cannot be written leave no words."""
-    text = HEADER + ("# %%\nimport io\nfrom matplotlib.figure import Figure\nfigure = Figure()\n"
-                     "figure.suptitle('words')\nfigure.savefig(io.BytesIO())\nprint('drawn')\n")
+    text = HEADER + ("# %%\nimport io\nfrom matplotlib.figure import Figure\n"
+                     "figure = Figure()\nfigure.suptitle('words')\n"
+                     "figure.savefig(io.BytesIO())\nprint('drawn')\n")
     source = write_source(tmp_path, text)
     nowhere = str(tmp_path / "90-small.py" / "home")  # a folder inside a file
     done = run(source, MPLCONFIGDIR=str(tmp_path / "empty"), HOME=nowhere,
@@ -149,6 +153,8 @@ def test_fonts_are_looked_for_in_silence_on_a_fresh_machine(tmp_path):
 
 
 def test_blank_lines_of_the_text_leave_no_trace(tmp_path):
-    text = HEADER + "# %%\ndef f():\n    ...\n# %%\nf()\n\n\n\n# %% [markdown]\n# words\n"
-    assert [dict(cell.metadata) for cell in build.read_source(write_source(tmp_path, text)).cells
+    text = HEADER + ("# %%\ndef f():\n    ...\n# %%\nf()\n\n\n\n"
+                     "# %% [markdown]\n# words\n")
+    assert [dict(cell.metadata)
+            for cell in build.read_source(write_source(tmp_path, text)).cells
             ] == [{}, {}, {}]

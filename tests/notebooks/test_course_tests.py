@@ -21,7 +21,8 @@ def no_browser(monkeypatch):
     monkeypatch.setattr(browser, "playwrights_own", lambda: None)
     monkeypatch.setattr(browser, "run_quietly",
                         lambda command, seconds: tried.append(command) or False)
-    monkeypatch.setattr(course_tests.browser, "find_or_install", browser.find_or_install)
+    monkeypatch.setattr(course_tests.browser, "find_or_install",
+                        browser.find_or_install)
     return tried
 
 
@@ -37,12 +38,15 @@ def test_every_page_is_compared_in_one_run(monkeypatch):
     monkeypatch.setattr(course_tests.browser, "find_or_install", lambda: "a browser")
     environment = {"TEST_OPTIONS": "-k 'one or two'"}
     command = course_tests.pytest_command(False, environment)
-    pages = [f"notebooks/{build.page_of(source).name}" for source in build.page_sources()]
+    pages = [f"notebooks/{build.page_of(source).name}"
+             for source in build.page_sources()]
     assert command[:5] == [sys.executable, "-m", "pytest", "tests", "apex_lessons"]
     assert [word for word in command if word.endswith(".ipynb")] == pages
-    assert {"--nbval", "--nbval-current-env", "--nbval-cell-timeout=120"} <= set(command)
+    assert {"--nbval", "--nbval-current-env",
+            "--nbval-cell-timeout=120"} <= set(command)
     assert command[command.index("--dist") + 1] == "loadfile"
-    assert command[command.index("-n") + 1] == "2" and command[-2:] == ["-k", "one or two"]
+    assert command[command.index("-n") + 1] == "2" and command[-2:] == ["-k",
+                                                                        "one or two"]
     assert environment["CHROMIUM"] == "a browser"
 
 
@@ -52,7 +56,8 @@ def test_the_slow_tests_are_their_own_command():
 
 
 def test_browser_tests_are_left_out_only_when_told(capsys, no_browser):
-    assert course_tests.browser_options({"BROWSER": "skip"}) == ["--ignore=tests/browser"]
+    options = course_tests.browser_options({"BROWSER": "skip"})
+    assert options == ["--ignore=tests/browser"]
     assert "left out" in capsys.readouterr().out and no_browser == []
 
 
@@ -106,13 +111,15 @@ def test_families_run_one_after_another():
               "tests/models/m.py::1", "tests/test_rope.py::1"]
     items = [SimpleNamespace(nodeid=place) for place in places]
     conftest.pytest_collection_modifyitems(items)
-    assert [item.nodeid for item in items] == [places[2], places[4], places[3], places[1],
+    assert [item.nodeid for item in items] == [places[2], places[4], places[3],
+                                               places[1],
                                                places[0]]
 
 
 def test_the_seconds_of_a_family_are_added_up():
     def report(nodeid, start, stop):
-        return SimpleNamespace(nodeid=nodeid, start=start, stop=stop, duration=stop - start)
+        return SimpleNamespace(nodeid=nodeid, start=start, stop=stop,
+                               duration=stop - start)
 
     line = conftest.family_line("models", [report("a", 10, 11), report("b", 10, 12.5),
                                            report("a", 12.5, 13)])
@@ -128,7 +135,8 @@ def test_what_the_caller_has_set_does_not_reach_the_tests(monkeypatch):
     """PYTHONDONTWRITEBYTECODE doubles the run: each process translates torch anew."""
     started = []
     monkeypatch.setattr(course_tests.subprocess, "run", lambda command, **settings:
-                        started.append(settings["env"]) or SimpleNamespace(returncode=7))
+                        started.append(settings["env"])
+                        or SimpleNamespace(returncode=7))
     for name in course_tests.NOT_OURS:
         monkeypatch.setenv(name, "set by the caller")
     monkeypatch.setenv("BROWSER", "skip")

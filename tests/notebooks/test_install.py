@@ -19,11 +19,13 @@ def home(tmp_path, monkeypatch):
     """A project folder of its own, whose installers do nothing."""
     root = tmp_path / "a folder, with spaces"
     root.mkdir()
-    for name, place in {"ROOT": root, "VENV": root / ".venv", "LOCK": root / "requirements.lock",
+    for name, place in {"ROOT": root, "VENV": root / ".venv",
+                        "LOCK": root / "requirements.lock",
                         "STATE": root / ".venv" / "apex-lessons.json",
                         "BUSY": root / ".venv-in-use"}.items():
         monkeypatch.setattr(install, name, place)
-    install.LOCK.write_text("uv==1 \\\n    --hash=sha256:00\nnumpy==2\n", encoding="utf-8")
+    install.LOCK.write_text("uv==1 \\\n    --hash=sha256:00\nnumpy==2\n",
+                            encoding="utf-8")
     for name in ("TORCH", "PYTHON"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(install, "interpreter_works", lambda: True)
@@ -46,7 +48,8 @@ def steps(home, monkeypatch):
     return record
 
 
-ALL = ["Making the virtual environment", f"Installing {install.default_torch()}", "Installing uv",
+ALL = ["Making the virtual environment", f"Installing {install.default_torch()}",
+       "Installing uv",
        "Installing the packages"]
 
 
@@ -103,7 +106,8 @@ def test_after_a_failure_the_next_call_finishes(steps, failing, capsys):
     assert "internet" in capsys.readouterr().err
     steps.failing = None
     assert install.main() == 0
-    assert steps.done[-1] == ALL[-1] and install.read_state()["lock"] == install.lock_digest()
+    assert steps.done[-1] == ALL[-1]
+    assert install.read_state()["lock"] == install.lock_digest()
 
 
 def test_an_interrupted_install_says_so(steps, monkeypatch, capsys):
@@ -134,7 +138,8 @@ def test_the_program_starts_on_an_old_python_far_enough_to_say_so():
     """No syntax newer than Python 3.7, so that the message is what an old one shows."""
     import ast
     from pathlib import Path
-    ast.parse(Path(install.__file__).read_text(encoding="utf-8"), feature_version=(3, 7))
+    ast.parse(Path(install.__file__).read_text(encoding="utf-8"),
+              feature_version=(3, 7))
 
 
 def test_a_missing_venv_module_is_named(steps, monkeypatch, capsys):
@@ -150,7 +155,8 @@ def test_a_missing_venv_module_is_named(steps, monkeypatch, capsys):
     assert "-venv" in capsys.readouterr().err and not steps.done
 
 
-def test_an_intel_mac_gets_its_last_torch_and_a_python_for_it(steps, monkeypatch, capsys):
+def test_an_intel_mac_gets_its_last_torch_and_a_python_for_it(steps, monkeypatch,
+                                                              capsys):
     """ENV-01, ENV-08: no newer torch is made for these machines."""
     monkeypatch.setattr(install.sys, "platform", "darwin")
     monkeypatch.setattr(install.platform, "machine", lambda: "x86_64")
@@ -162,18 +168,22 @@ def test_an_intel_mac_gets_its_last_torch_and_a_python_for_it(steps, monkeypatch
 
 def test_a_full_disk_is_named_before_anything_is_touched(home, monkeypatch, capsys):
     monkeypatch.undo()
-    monkeypatch.setattr(install.shutil, "disk_usage", lambda _: SimpleNamespace(free=3e8))
+    monkeypatch.setattr(install.shutil, "disk_usage",
+                        lambda _: SimpleNamespace(free=3e8))
     with pytest.raises(install.Trouble, match="0.3 GB free.*2.5 GB"):
         install.check_space()
 
 
 @pytest.mark.parametrize(("output", "word"), [
     ("OSError: [Errno 28] No space left on device", "disk is full"),
-    ("ERROR: Could not find a version that satisfies torch (from versions: none)", "internet"),
-    ("Failed to establish a new connection: [Errno -3] Temporary failure in name resolution",
+    ("ERROR: Could not find a version that satisfies torch (from versions: none)",
+     "internet"),
+    ("Failed to establish a new connection: [Errno -3] Temporary failure in name"
+     " resolution",
      "internet"),
     ("error: Failed to fetch: `x`\n  Caused by: dns error", "internet"),
-    ("ERROR: No matching distribution found for torch==9 (from versions: 2.1)", "PYTHON="),
+    ("ERROR: No matching distribution found for torch==9 (from versions: 2.1)",
+     "PYTHON="),
     ("Segmentation fault", "own words"),
 ])
 def test_a_failure_is_explained(home, output, word):
@@ -183,7 +193,8 @@ def test_a_failure_is_explained(home, output, word):
 def test_an_installers_words_are_shown_when_it_fails(home, capsys):
     with pytest.raises(install.Trouble, match="disk is full"):
         install.run_step("A step", [sys.executable, "-c",
-                                    "print('No space left on device'); raise SystemExit(1)"])
+                                    "print('No space left on device');"
+                                    " raise SystemExit(1)"])
     assert "    No space left on device" in capsys.readouterr().out
     install.run_step("A step", [sys.executable, "-c", "print('all is well')"])
     assert capsys.readouterr().out == ""

@@ -49,13 +49,15 @@ CELLS = {
     "a wrong number printed": (cell("print(2 ** 10)", stream("1025\n")), False),
     "a wrong last digit": (cell("round(3.14159, 4)", result("3.1415")), False),
     "a wrong number in HTML": (cell(HTML, result("<IPython.core.display.HTML object>",
-                                                 **{"text/html": "<b>0.63</b>"})), False),
+                                                 **{"text/html": "<b>0.63</b>"})),
+                               False),
     "a missing output": (cell("print('here')"), False),
     "an output too many": (cell("x = 1", stream("1\n")), False),
     "a wrong word of an explorer without a kernel": (
         cell("print('[explorer] base 10,000: 6.28 tokens a turn')",
              stream("[explorer] base 10,000: 62.8 tokens a turn\n")), False),
-    "a machine cell with another number": (cell("print(7)", stream("8\n"), **IGNORED), True),
+    "a machine cell with another number": (cell("print(7)", stream("8\n"), **IGNORED),
+                                           True),
     "the tag machine alone ignores nothing": (
         cell("print(7)", stream("8\n"), tags=["machine"]), False),
     "NB-01 another picture": (cell(PICTURE, picture("BBBB")), True),
@@ -63,12 +65,14 @@ CELLS = {
         cell(WIDGETS + "widgets.FloatSlider(1.5)", result("FloatSlider(value=1.5)",
                                                           **SLIDER_VIEW)), True),
     "NB-04 a slider stored without a view": (
-        cell(WIDGETS + "widgets.FloatSlider(1.5)", result("FloatSlider(value=1.5)")), True),
+        cell(WIDGETS + "widgets.FloatSlider(1.5)", result("FloatSlider(value=1.5)")),
+        True),
     "NB-04 a slider with another value": (
         cell(WIDGETS + "widgets.FloatSlider(1.5)", result("FloatSlider(value=2.5)",
                                                           **SLIDER_VIEW)), False),
     "NB-05 a new warning": (
-        cell("import sys\nprint('w', file=sys.stderr)\nprint(1)", stream("1\n")), False),
+        cell("import sys\nprint('w', file=sys.stderr)\nprint(1)", stream("1\n")),
+        False),
     "NB-06 a trailing semicolon": (cell("1 + 1;"), False),
     "NB-08 an object's address": (
         cell("object()", result("<object object at 0x7f0000000000>")), False),
@@ -79,19 +83,23 @@ CELLS = {
 
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory):
-    """NB-02: the stored kernel has a private name; with the current environment it runs."""
+    """NB-02: the stored kernel has a private name; the current one is taken."""
     folder = tmp_path_factory.mktemp("nbval")
-    notebook = v4.new_notebook(cells=[stored for stored, _ in CELLS.values()], metadata={
-        "kernelspec": {"name": "apex-lessons-env", "display_name": "x", "language": "python"}})
+    notebook = v4.new_notebook(cells=[stored for stored, _ in CELLS.values()],
+                               metadata={
+        "kernelspec": {"name": "apex-lessons-env", "display_name": "x",
+                       "language": "python"}})
     page = write(folder / "90-spoilt.ipynb", notebook)
-    command = [sys.executable, "-m", "pytest", str(page), "--nbval", "--nbval-current-env",
+    command = [sys.executable, "-m", "pytest", str(page), "--nbval",
+               "--nbval-current-env",
                "--nbval-cell-timeout=120", "-q", "-p", "no:cacheprovider",
                f"--rootdir={folder}", "-c", str(folder / "none.ini"),
                f"--junitxml={folder / 'report.xml'}"]
     (folder / "none.ini").write_text("[pytest]\n", encoding="utf-8")
     subprocess.run(command, cwd=folder, capture_output=True, timeout=300)
     cases = ElementTree.parse(folder / "report.xml").iter("testcase")
-    return [case.find("failure") is None and case.find("error") is None for case in cases]
+    return [case.find("failure") is None and case.find("error") is None
+            for case in cases]
 
 
 def test_each_cell_got_a_verdict(verdicts):
@@ -105,8 +113,9 @@ def test_nbval_says(verdicts, name):
 
 
 def test_the_build_ignores_no_other_cell_than_machine():
-    """A page's stored outputs are compared by nbval wherever the tag `machine` is not."""
+    """nbval compares a page's stored outputs wherever the tag `machine` is not."""
     ignored = [tag for source in build.page_sources()
                for one in build.read_source(source).cells
-               for tag in one.metadata.get("tags", []) if "machine" not in one.metadata.tags]
+               for tag in one.metadata.get("tags", [])
+               if "machine" not in one.metadata.tags]
     assert [tag for tag in ignored if tag.startswith(("nbval", "raises"))] == []

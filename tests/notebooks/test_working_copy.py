@@ -12,7 +12,8 @@ from tests.notebooks.pages import PAGES
 def page_text(words, *, output=None, count=None):
     cell = {"cell_type": "code", "id": "one", "metadata": {}, "source": [words],
             "execution_count": count, "outputs": output or []}
-    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4,
+                       "nbformat_minor": 5})
 
 
 @pytest.fixture
@@ -43,7 +44,8 @@ def test_a_reader_gets_the_pages_and_what_they_show(course):
     pages, copy = course
     found = sorted(path.relative_to(copy).as_posix() for path in copy.rglob("*")
                    if path.is_file())
-    assert found == [".originals.json", "03-rope.ipynb", "04-yarn.ipynb", "pictures/turn.svg"]
+    assert found == [".originals.json", "03-rope.ipynb", "04-yarn.ipynb",
+                     "pictures/turn.svg"]
     assert working_copy.refresh(pages, copy) == []
 
 
@@ -58,7 +60,8 @@ def test_an_unchanged_page_follows_the_course(course):
 
 def test_a_page_that_was_only_run_follows_the_course_and_else_keeps_its_outputs(course):
     pages, copy = course
-    run = page_text("1 + 1", output=[{"output_type": "stream", "name": "stdout", "text": "2"}],
+    run = page_text("1 + 1",
+                    output=[{"output_type": "stream", "name": "stdout", "text": "2"}],
                     count=5)
     write(copy, run)
     assert working_copy.refresh(pages, copy) == [] and text_of(copy) == run
@@ -156,7 +159,8 @@ def test_git_does_not_see_the_copy():
 def test_lab_opens_the_copy_and_asks_nothing_of_the_network():
     command = working_copy.lab_command(["--no-browser"])
     assert command[1:3] == ["-m", "jupyterlab"] and command[-1] == "--no-browser"
-    assert any(word.startswith("--LabApp.default_url=/lab/tree/my-course") for word in command)
+    assert any(word.startswith("--LabApp.default_url=/lab/tree/my-course")
+               for word in command)
     for quiet in ("--LabApp.news_url=None", "--LabApp.extension_manager=readonly",
                   "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"):
         assert quiet in command

@@ -70,7 +70,8 @@ class Ledger:
     def __init__(self, section: str):
         self.section, self.claims = section, []
 
-    def _add(self, row: tuple[str, ...], evidence: Callable[[], Evidence], see=()) -> None:
+    def _add(self, row: tuple[str, ...], evidence: Callable[[], Evidence],
+             see=()) -> None:
         words = dict(zip(FIELDS, row, strict=True))
         claim = Claim(**words, section=self.section, evidence=evidence, see=tuple(see))
         self.claims.append(claim)
@@ -87,12 +88,14 @@ class Ledger:
         return keep
 
     def cited(self, *row: str) -> None:
-        """A claim that cannot be run here: its source, the last text, is the evidence."""
+        """A claim that cannot be run: its source, the last text, is its evidence."""
         evidence = Evidence("citation", row[-1], True)
         self._add(row, lambda: evidence)
 
-    def rests_on(self, id, text, where, claim, see, verdict=None, right_value="") -> None:
+    def rests_on(self, id, text, where, claim, see, verdict=None,
+                 right_value="") -> None:
         """A row whose evidence, and what is not given, is that of an erratum here."""
         first = next(c for c in self.claims if c.id == see[0])
-        rest = (verdict or first.verdict, right_value or first.right_value, first.source)
+        rest = (verdict or first.verdict, right_value or first.right_value,
+                first.source)
         self._add((id, text, where, claim, *rest), first.evidence, see)
