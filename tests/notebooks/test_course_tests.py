@@ -140,6 +140,7 @@ def test_what_the_caller_has_set_does_not_reach_the_tests(monkeypatch):
     for name in course_tests.NOT_OURS:
         monkeypatch.setenv(name, "set by the caller")
     monkeypatch.setenv("BROWSER", "skip")
+    monkeypatch.setenv("SANDBOX", "skip")
     assert course_tests.main([]) == 7
     assert "set by the caller" not in started[0].values()
     assert started[0]["OMP_NUM_THREADS"] == "1"
