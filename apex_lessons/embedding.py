@@ -49,8 +49,7 @@ class ScaledEmbedding(nn.Module):
         init_std: float = 0.02,
         scale: float | None = None,
         padding_idx: int | None = None,
-        device=None,
-        dtype=None,
+        device=None, dtype=None,
         generator: torch.Generator | None = None,
     ):
         super().__init__()

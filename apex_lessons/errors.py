@@ -27,14 +27,10 @@ def real_number(
         number = math.inf
     if not math.isfinite(number):
         raise ValueError(_sentence(f"{name} must be finite, got {_shown(value)}", hint))
-    if at_least is not None and number < at_least:
-        raise ValueError(
-            _sentence(f"{name} must be at least {at_least:g}, got {value}", hint)
-        )
-    if above is not None and number <= above:
-        raise ValueError(
-            _sentence(f"{name} must be above {above:g}, got {value}", hint)
-        )
+    too_small = at_least is not None and number < at_least
+    if too_small or (above is not None and number <= above):
+        limit = f"at least {at_least:g}" if too_small else f"above {above:g}"
+        raise ValueError(_sentence(f"{name} must be {limit}, got {value}", hint))
     return number
 
 

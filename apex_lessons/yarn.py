@@ -165,30 +165,27 @@ def yarn(
     1.368888
     """
     inv_freq, _ = ntk_by_parts(
-        head_dim,
-        base=base,
-        factor=factor,
-        trained_length=trained_length,
-        beta_fast=beta_fast,
-        beta_slow=beta_slow,
-        ramp=ramp,
-        truncate=truncate,
+        head_dim, base=base, factor=factor, trained_length=trained_length,
+        beta_fast=beta_fast, beta_slow=beta_slow, ramp=ramp, truncate=truncate,
     )
     if (mscale is None) != (mscale_all_dim is None):
         raise ValueError(
             f"mscale={mscale} and mscale_all_dim={mscale_all_dim}: give both"
             " (the factor is their ratio) or neither"
         )
-    if attention_factor is not None:
-        chosen = real_number("attention_factor", attention_factor, above=0.0)
-    elif mscale is not None:
-        # attention_factor = g(mscale) / g(mscale_all_dim)
-        chosen = yarn_attention_factor(factor, mscale) / yarn_attention_factor(
-            factor, mscale_all_dim
-        )
-    else:
-        chosen = yarn_attention_factor(factor)
+    chosen = _temperature(factor, attention_factor, mscale, mscale_all_dim)
     return ScaledFrequencies(inv_freq, chosen)
+
+
+def _temperature(factor, attention_factor, mscale, mscale_all_dim) -> float:
+    """The attention factor: as given, the ratio of the two scales, or YaRN's own."""
+    if attention_factor is not None:
+        return real_number("attention_factor", attention_factor, above=0.0)
+    if mscale is None:
+        return yarn_attention_factor(factor)
+    # attention_factor = g(mscale) / g(mscale_all_dim)
+    above, below = (yarn_attention_factor(factor, m) for m in (mscale, mscale_all_dim))
+    return above / below
 
 
 def llama3(
@@ -250,23 +247,18 @@ def longrope(
     """
     factor = _factor(factor)
     trained_length = whole_number(
-        "trained_length",
-        trained_length,
-        at_least=2,
+        "trained_length", trained_length, at_least=2,
         hint="the attention factor divides by its logarithm",
     )
     plain = inverse_frequencies(head_dim, base)
     divisors = _divisors(factors)
     if len(divisors) != len(plain):
-        raise ValueError(
-            f"factors has {len(divisors)} entries, head_dim {head_dim} has"
-            f" {len(plain)} pairs: give one divisor a pair"
-        )
+        raise ValueError(f"factors has {len(divisors)} entries, head_dim {head_dim} has"
+                         f" {len(plain)} pairs: give one divisor a pair")
     if attention_factor is None:
         # attention_factor = sqrt(1 + ln(factor) / ln(trained_length))
-        chosen = math.sqrt(1 + math.log(factor) / math.log(trained_length))
-    else:
-        chosen = real_number("attention_factor", attention_factor, above=0.0)
+        attention_factor = math.sqrt(1 + math.log(factor) / math.log(trained_length))
+    chosen = real_number("attention_factor", attention_factor, above=0.0)
     # inv_freq'_i = inv_freq_i / factors_i
     return ScaledFrequencies(plain / plain.new_tensor(divisors), chosen)
 

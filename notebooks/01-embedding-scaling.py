@@ -491,8 +491,8 @@ show(draw.residual_by_depth(),
 # 0.45, and at the end more than half of the stream's square is still the token
 # ($0.73^2 = 0.53$). **This is what $\times \sqrt d$ does in APEX-1: it makes the token
 # loud beside the first layers.** A larger init would do the same here, but it would
-# change the logits too, since the table is tied. We come back to that in section 5. And this is
-# the start: training can change it.
+# change the logits too, since the table is tied. We come back to that in section 5. And
+# this is the start: training can change it.
 
 # %%
 with_factor, without = draw.stream_by_depth((math.sqrt(512), 1.0))

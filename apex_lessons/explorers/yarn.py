@@ -128,13 +128,8 @@ def _disagreements(first: Tensor, second: Tensor) -> dict[str, float]:
     return facts
 
 
-def from_config(text: str, s: dict[str, Any]) -> tuple[Tensor, Side, dict[str, Any]]:
-    """A pasted config.json: plain frequencies, the file's own method, settings as used.
-
-    Raises ValueError, in words, where the file cannot be read.
-    """
-    from apex_lessons.models.config import rope_from_config
-
+def parsed(text: str) -> dict[str, Any]:
+    """The object that a config.json holds; ValueError, in words, for another text."""
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -143,7 +138,17 @@ def from_config(text: str, s: dict[str, Any]) -> tuple[Tensor, Side, dict[str, A
     if not isinstance(config, dict):
         raise ValueError("A config.json is an object in braces, this is a"
                          f" {type(config).__name__}.")
-    sets = rope_from_config(config, length=s["length"])
+    return config
+
+
+def from_config(text: str, s: dict[str, Any]) -> tuple[Tensor, Side, dict[str, Any]]:
+    """A pasted config.json: plain frequencies, the file's own method, settings as used.
+
+    Raises ValueError, in words, where the file cannot be read.
+    """
+    from apex_lessons.models.config import rope_from_config
+
+    sets = rope_from_config(parsed(text), length=s["length"])
     if not sets:
         raise ValueError(f"This model has no rotary positions: {sets.positions}.")
     own = sets[sets.main]

@@ -29,31 +29,17 @@ def verdicts_by_section() -> Figure:
     figure, axis = new_figure(7.0, 2.9)
     counts = verdict_counts()
     start = dict.fromkeys(SECTIONS, 0)
+    box = {"facecolor": "white", "pad": 1.5, "edgecolor": "none"}
     for verdict, colour, hatch in zip(VERDICTS, COLOURS, HATCHES):
         values = [counts[section][verdict] for section in SECTIONS]
         if not any(values):
             continue
-        axis.barh(
-            SECTIONS,
-            values,
-            left=[start[section] for section in SECTIONS],
-            color=colour,
-            hatch=hatch,
-            edgecolor="white",
-            label=verdict,
-        )
+        axis.barh(SECTIONS, values, left=[start[section] for section in SECTIONS],
+                  color=colour, hatch=hatch, edgecolor="white", label=verdict)
         for section, value in zip(SECTIONS, values):
             if value:
-                axis.text(
-                    start[section] + value / 2,
-                    section,
-                    str(value),
-                    ha="center",
-                    va="center",
-                    color=INK,
-                    bbox={"facecolor": "white", "pad": 1.5, "edgecolor": "none"},
-                    fontsize=9,
-                )
+                axis.text(start[section] + value / 2, section, str(value), ha="center",
+                          va="center", color=INK, bbox=box, fontsize=9)
             start[section] += value
     axis.invert_yaxis()
     axis.set_xlabel("checkable claims of the two texts")

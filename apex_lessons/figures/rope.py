@@ -449,13 +449,7 @@ def pairs_and_distances(head_dim: int = 64, base: float = 10_000.0,
     edges = torch.cat([grid, grid[-1:] * grid[1] / grid[0]])
     mesh = axis.pcolormesh(edges.numpy(), np.arange(head_dim // 2 + 1) - 0.5,
                            values.numpy(), cmap=SCORES, vmin=-1, vmax=1)
-    waves = rope.wavelengths(rope.inverse_frequencies(head_dim, base))
-    pairs = torch.arange(head_dim // 2)
-    for part, style, label in ((2, "-", "half a turn"),
-                               (20, "--", "a twentieth of a turn")):
-        axis.plot(waves / part, pairs, color=PAPER, linewidth=3.4, alpha=0.8)
-        axis.plot(waves / part, pairs, color=INK, linewidth=1.6, linestyle=style,
-                  label=label)
+    _draw_borders(axis, rope.wavelengths(rope.inverse_frequencies(head_dim, base)))
     for x, y, text in ((0.13, 0.12, "has not noticed it yet"), (0.36, 0.62, "tells it"),
                        (0.72, 0.83, "repeats")):
         axis.text(x, y, text, transform=axis.transAxes, color=INK, ha="center",
@@ -468,6 +462,16 @@ def pairs_and_distances(head_dim: int = 64, base: float = 10_000.0,
     _only_decades(axis)
     figure.colorbar(mesh, ax=axis, pad=0.02).outline.set_visible(False)
     return figure
+
+
+def _draw_borders(axis, waves: torch.Tensor) -> None:
+    """The distances at which each pair has made half and a twentieth of its turn."""
+    pairs = torch.arange(len(waves))
+    for part, style, label in ((2, "-", "half a turn"),
+                               (20, "--", "a twentieth of a turn")):
+        axis.plot(waves / part, pairs, color=PAPER, linewidth=3.4, alpha=0.8)
+        axis.plot(waves / part, pairs, color=INK, linewidth=1.6, linestyle=style,
+                  label=label)
 
 
 def telling_pairs(head_dim: int, base: float, distance: int) -> tuple[int, int, int]:
@@ -715,8 +719,7 @@ def rotation_invariance(scores: torch.Tensor, start: int, m: int, n: int,
                                   (side - 1, GREEN, "^")):
         left.plot(place - torch.arange(side), scores[place], marker, color=colour,
                   markersize=4, label=f"query at {start + place}")
-    left.plot(m - n, scores[m, n], "o", markersize=11, markerfacecolor="none",
-              color=INK)
+    left.plot(m - n, scores[m, n], "o", markersize=11, mfc="none", color=INK)
     left.set(ylim=(-1, 1), xlabel="distance m - n (tokens)", ylabel="score / (|q| |k|)",
              title=title)
     left.legend(frameon=False, fontsize=9, loc="lower right")

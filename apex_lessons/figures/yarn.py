@@ -384,10 +384,7 @@ def divisors_by_pair(factor: float = 32.0, longrope: Sequence[float] | None = No
         axis.annotate("LongRoPE, a released list", (44, longrope[-1]), xytext=(0, 7),
                       textcoords="offset points", color=INK, fontsize=9)
     if printed:
-        values = _printed(factor)
-        axis.step(range(len(values)), values, where="mid", color=VERMILION,
-                  linewidth=2.4, linestyle=(0, (5, 2)))
-        _name_line(axis, values, "the reference's rule", PRINTED_LOOK)
+        _draw_printed(axis, _printed(factor))
     few_ticks(axis)
     doubling_ticks(axis, top)
     _rotation_axis(axis)
@@ -415,6 +412,12 @@ METHOD_LOOKS = (
     Look(TEAL, ":", 2.2, 16, (5, 0)),
 )
 PRINTED_LOOK = Look(VERMILION, "--", 2.4, 16, (6, 6))
+
+
+def _draw_printed(axis, values: Tensor) -> None:
+    axis.step(range(len(values)), values, where="mid", color=VERMILION, linewidth=2.4,
+              linestyle=(0, (5, 2)))
+    _name_line(axis, values, "the reference's rule", PRINTED_LOOK)
 
 
 def _name_line(axis, values: Tensor, name: str, look: Look) -> None:
@@ -700,15 +703,7 @@ def printed_rule(factors: Sequence[float] = (4, 32, 128),
     left.annotate("divisor = wavelength", (170, 170), xytext=(6, 0), va="center",
                   textcoords="offset points", fontsize=9, color=INK)
     for length, (colour, style) in zip(trained, ((BLUE, "-"), (GREEN, "--"))):
-        right.plot(waves, yarn_divisors(factors[1], waves, length), color=colour,
-                   linestyle=style, linewidth=2.2)
-        for cut in (length / 32, length):
-            right.axvline(cut, color=colour, linewidth=1, linestyle=":")
-        middle = length / 32**0.5
-        right.annotate(f"L = {length:,}", (middle, 0.5 * factors[1] ** 0.5),
-                       xytext=(12, 0), textcoords="offset points", color=colour,
-                       fontsize=9.5, va="center",
-                       bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1})
+        _draw_training(right, waves, factors[1], length, colour, style)
     left.set(title="The reference's rule", ylabel="frequency divided by",
              ylim=(0.8, 2 * factors[-1]), yscale="log")
     right.set(title=f"YaRN's equations, factor {factors[1]:g}, cuts at L/32 and L")
@@ -716,6 +711,19 @@ def printed_rule(factors: Sequence[float] = (4, 32, 128),
         axis.set(xscale="log", xlabel="wavelength (tokens)", xlim=(6, 1e6))
     few_ticks(left, right)
     return figure
+
+
+def _draw_training(axis, waves: Tensor, factor: float, length: int, colour: str,
+                   style: str) -> None:
+    """YaRN's divisors for one trained length, with the cuts of its ramp."""
+    axis.plot(waves, yarn_divisors(factor, waves, length), color=colour,
+              linestyle=style, linewidth=2.2)
+    for cut in (length / 32, length):
+        axis.axvline(cut, color=colour, linewidth=1, linestyle=":")
+    middle = length / 32**0.5
+    axis.annotate(f"L = {length:,}", (middle, 0.5 * factor**0.5), xytext=(12, 0),
+                  textcoords="offset points", color=colour, fontsize=9.5, va="center",
+                  bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1})
 
 
 def describe_printed_rule(factors: Sequence[float] = (4, 32, 128),
@@ -800,6 +808,14 @@ def describe_agreement_by_distance(factor: float = 4.0) -> str:
 
 
 # ----------------------------------------------------------------------- the laboratory
+def _shade_between(axis, turns: Tensor, beta_fast: float, beta_slow: float) -> None:
+    """The three regimes of pairs that make so many turns, cut at the two betas."""
+    fast, slow = ((turns > beta).sum().item() - 0.5 for beta in (beta_fast, beta_slow))
+    edges = (-0.5, fast, max(slow, fast), len(turns) - 0.5)
+    for start, end, colour in zip(edges, edges[1:], REGIME_COLOURS):
+        axis.axvspan(start, end, color=colour, alpha=0.07, linewidth=0)
+
+
 def laboratory(plain: Tensor, ways: Sequence[tuple[str, Tensor]], factor: float,
                trained_length: int, length: int, beta_fast: float,
                beta_slow: float) -> Figure:
@@ -808,13 +824,9 @@ def laboratory(plain: Tensor, ways: Sequence[tuple[str, Tensor]], factor: float,
     ``ways``: (name, frequencies) of the two; lengths are tokens.
     """
     figure, (left, right) = new_figure(9.4, 4.2, columns=2)
-    turns = yarn.rotations(plain, trained_length)
-    fast, slow = ((turns > beta).sum().item() - 0.5 for beta in (beta_fast, beta_slow))
-    edges = (-0.5, fast, max(slow, fast), len(plain) - 0.5)
-    for start, end, colour in zip(edges, edges[1:], REGIME_COLOURS):
-        left.axvspan(start, end, color=colour, alpha=0.07, linewidth=0)
-    right.plot(rope.wavelengths(plain), color=INK, linestyle=":", linewidth=1.8,
-               label="before")
+    _shade_between(left, yarn.rotations(plain, trained_length), beta_fast, beta_slow)
+    before = rope.wavelengths(plain)
+    right.plot(before, color=INK, linestyle=":", linewidth=1.8, label="before")
     looks = ((BLUE, "-", 2.6), (VERMILION, "--", 2.0))
     for (name, scaled), (colour, style, width) in zip(ways, looks):
         look = {"color": colour, "linestyle": style, "linewidth": width, "label": name}
@@ -824,13 +836,12 @@ def laboratory(plain: Tensor, ways: Sequence[tuple[str, Tensor]], factor: float,
         right.axhline(tokens, color=INK, linewidth=1, linestyle=(0, (1, 3)))
         right.annotate(f"{text}: {tokens:,} tokens", (0, tokens), xytext=(0, 3),
                        textcoords="offset points", fontsize=8.5, color=INK)
-    left.set(xlabel="pair i", ylabel="frequency divided by", yscale="log",
-             xlim=(edges[0], edges[-1]), ylim=(0.7, 2.2 * max(factor, 1.5)))
-    longest = rope.wavelengths(plain)[-1].item() * factor
-    right.set(xlabel="pair i", ylabel="wavelength (tokens)", yscale="log",
-              xlim=(edges[0], edges[-1]), ylim=(4, 3 * max(longest, length)))
+    both = {"xlabel": "pair i", "yscale": "log", "xlim": (-0.5, len(plain) - 0.5)}
+    top, longest = 2.2 * max(factor, 1.5), before[-1].item() * factor
+    left.set(ylabel="frequency divided by", ylim=(0.7, top), **both)
+    right.set(ylabel="wavelength (tokens)", ylim=(4, 3 * max(longest, length)), **both)
     left.legend(frameon=False, fontsize=9, loc="upper left")
     right.legend(frameon=False, fontsize=9, loc="lower right")
     few_ticks(left, right)
-    doubling_ticks(left, 2.2 * max(factor, 1.5))
+    doubling_ticks(left, top)
     return figure

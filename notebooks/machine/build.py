@@ -176,7 +176,7 @@ def write_whole(path: Path, text: str) -> bool:
 
 
 def named(page: Path) -> list[Path]:
-    """The sources meant by a path, or by a page's number (``make notebooks PAGE=03``)."""
+    """The sources meant by a path or by a page's number (``make notebooks PAGE=3``)."""
     if page.name.isdigit():
         return sorted(FOLDER.glob(f"{int(page.name):02d}-*.py")) or [page]
     return [page.with_suffix(".py")]

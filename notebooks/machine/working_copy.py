@@ -6,8 +6,8 @@
 
 The pages in ``notebooks/`` are never opened for writing, so trying things out cannot
 break an update of the course or its tests. A page that the reader did not change
-follows the course; one that he changed is his, and is never overwritten. "Changed" means its
-cells: running a page changes its outputs only.
+follows the course; one that he changed is his, and is never overwritten. "Changed"
+means its cells: running a page changes its outputs only.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def find_page(word: str, pages: Path = PAGES) -> str:
 
 
 def beside(target: Path) -> Path:
-    """A free name for the reader's version: ``03-rope.mine.ipynb``, then ``.mine-2``."""
+    """A free name for the reader's version: ``03-rope.mine.ipynb``, ``.mine-2`` …"""
     number = 1
     while True:
         ending = "mine" if number == 1 else f"mine-{number}"

@@ -68,7 +68,7 @@ one_page = [pytest.param(one, id=one.stem,
 
 @pytest.mark.parametrize("source", one_page)
 def test_running_all_cells_twice_gives_the_same_and_then_solutions_are_right(source):
-    """NB-12: no cell changes what an earlier one made; solutions find what they need."""
+    """NB-12: no cell changes what an earlier one made; solutions get what they need."""
     once, again, solved = in_a_row(source)
     different = [first.source for first, second in zip(once, again)
                  if build.MACHINE not in first.metadata.get("tags", [])
