@@ -32,7 +32,7 @@ Grading needs the sandbox bubblewrap, because a submission is a stranger's progr
 {problem}
 Debian, Ubuntu: sudo apt-get install bubblewrap (0.7 or newer). Where it is there but
 may not make namespaces, allow them: sysctl kernel.unprivileged_userns_clone=1, on
-Ubuntu kernel.apparmor_restrict_unprivileged_userns=0, for Docker --privileged. It exists
+Ubuntu kernel.apparmor_restrict_unprivileged_userns=0, for Docker --privileged. It is
 for Linux only: elsewhere use a Linux machine or WSL 2. --unsafe-without-sandbox runs
 submissions with your own rights, under process limits alone."""
 

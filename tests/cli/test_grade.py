@@ -44,7 +44,8 @@ def test_the_options_arrive(class_folder):
 def test_what_could_not_be_graded_shows_in_the_status(class_folder, capsys, tmp_path):
     (tmp_path / "in" / "ben.ipynb").write_bytes(b"busy")
     assert cli.main(["grade", "tiny", "in", "--out", "out"]) == 2
-    assert "ben: not graded. The sandbox did not start: too busy" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "ben: not graded. The sandbox did not start: too busy" in said
 
 
 def test_without_a_sandbox_it_refuses(class_folder, capsys, monkeypatch):
@@ -55,7 +56,8 @@ def test_without_a_sandbox_it_refuses(class_folder, capsys, monkeypatch):
     assert cli.main(["grade", "tiny", "in", "--out", "out"]) == 2
     error = capsys.readouterr().err
     assert "apt-get install bubblewrap" in error and "--unsafe-without-sandbox" in error
-    assert cli.main(["grade", "tiny", "in", "--out", "out", "--unsafe-without-sandbox"]) == 0
+    words = ["grade", "tiny", "in", "--out", "out", "--unsafe-without-sandbox"]
+    assert cli.main(words) == 0
     assert "your own rights" in capsys.readouterr().err
 
 
@@ -63,7 +65,8 @@ def test_without_a_sandbox_it_refuses(class_folder, capsys, monkeypatch):
     (["nothing", "in", "--out", "out"], "'nothing' is no assignment"),
     (["tiny", "elsewhere", "--out", "out"], "elsewhere is no folder"),
     (["tiny", "tiny", "--out", "out"], "holds no submission"),
-    (["tiny", "in"], "--out"), (["tiny", "in", "--out", "out", "--workers", "0"], "1 or more"),
+    (["tiny", "in"], "--out"),
+    (["tiny", "in", "--out", "out", "--workers", "0"], "1 or more"),
     (["tiny", "in", "--out", "out", "--time-limit", "nan"], "1 to 86400"),
     (["tiny", "in", "--out", "out", "--workers", "2", "--scheduler", "tcp://a:1"],
      "not allowed with"), (["tiny", "in", "--out", "tiny/tiny.py"], "tiny.py")])

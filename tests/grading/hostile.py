@@ -1,7 +1,7 @@
 """Hostile and unlucky submissions to the tiny assignment, and what each of them earns.
 
 ``SUBMISSIONS``: student -> (bytes of the notebook, points for scale, points for norm,
-words that the student's page must hold). Right are ``tiny.SCALE`` (3) and ``tiny.NORM`` (4).
+words that the student's page must hold). A right scale earns 3, a right norm 4.
 """
 
 import json
@@ -43,8 +43,8 @@ ENDED = "The program ended in the middle of it"
 NUMBERS = "Shape and dtype are right, the numbers are not."
 SUBMISSIONS = {
     "right": (notebook(cells()), 3, 4, ""),
-    "stub": (notebook(cells(STUB.format("scale(x, dim)"), STUB.format("norm(x, eps)"))), 0, 0,
-             "not attempted"),
+    "stub": (notebook(cells(STUB.format("scale(x, dim)"), STUB.format("norm(x, eps)"))),
+             0, 0, "not attempted"),
     "loop-in-function": (scale(f"def scale(x, dim):\n    {LOOP}"), 0, 4, SLOW),
     "loop-in-cell": (scale(SCALE + LOOP), 0, 4, SLOW),
     "loop-that-catches-all": (scale("""
@@ -58,7 +58,8 @@ def scale(x, dim):
         except BaseException:
             pass
 """), 0, 4, SLOW),
-    "sleeper": (scale("import time\n\ndef scale(x, dim):\n    time.sleep(1e6)\n"), 0, 4, SLOW),
+    "sleeper": (scale("import time\n\ndef scale(x, dim):\n    time.sleep(1e6)\n"), 0, 4,
+                SLOW),
     "memory-bomb": (scale("held = [bytearray(10**8) for _ in range(10**4)]\n"), 0, 4,
                     "MemoryError"),
     "memory-bomb-of-tensors": (scale(
@@ -96,7 +97,8 @@ if os.fork() == 0:
     os._exit(0)
 """), 3, 4, ""),
     "exit-in-cell": (scale("import os\nos._exit(0)\n"), 0, 4, ENDED),
-    "exit-in-function": (scale("import os\n\ndef scale(x, dim):\n    os._exit(0)\n"), 0, 4, ENDED),
+    "exit-in-function": (scale("import os\n\ndef scale(x, dim):\n    os._exit(0)\n"),
+                         0, 4, ENDED),
     "exit-for-half-precision": (scale(
         "import os\n\ndef scale(x, dim):\n    if x.dtype == torch.bfloat16:\n"
         "        os._exit(0)\n    return x * dim**0.5\n"), 2, 4, ENDED),
@@ -104,9 +106,14 @@ if os.fork() == 0:
     "deep-recursion": (scale("import sys\nsys.setrecursionlimit(10**9)\n"
                              "f = lambda x: [f(x)]\nf(repr)\n"), 0, 4, ""),
     "crash": (scale("import ctypes\nctypes.string_at(0)\n"), 0, 4, ENDED),
-    "kills": (beside("import os, signal\nfor who in (1, -1, os.getppid()):\n    try:\n"
-                     "        os.kill(who, signal.SIGKILL)\n    except OSError:\n        pass\n"),
-              3, 4, ""),
+    "kills": (beside("""
+import os, signal
+for who in (1, -1, os.getppid()):
+    try:
+        os.kill(who, signal.SIGKILL)
+    except OSError:
+        pass
+"""), 3, 4, ""),
     "closes-everything": (scale("import os\nos.closerange(0, 200)\n"), 0, 4, ENDED),
     "fills-the-disk": (beside("for number in range(100):\n    open(str(number), 'wb')"
                               ".write(b'a' * 10**7)\n"), 3, 4, "No space left"),
@@ -122,7 +129,8 @@ sys.settrace(lambda *about: sys.exit() if about[0].f_code.co_name == "call" else
     "no-imports": (notebook(cells()[1:]), 3, 4, "The locked cell imports was changed"),
     "no-labels": (notebook([code("import torch"), code(SCALE), code(NORM)]), 3, 4,
                   "None of the assignment&#x27;s cells"),
-    "twice": (notebook([*cells(scale=WRONG), code(SCALE, "scale")]), 3, 4, "is there 2 times"),
+    "twice": (notebook([*cells(scale=WRONG), code(SCALE, "scale")]), 3, 4,
+              "is there 2 times"),
     "reordered": (notebook(cells()[::-1]), 3, 4, ""),
     "tampered-check": (notebook([code("assert True", "scale-check"),
                                  *cells(scale=WRONG)[:2], *cells(norm="")[3:]]), 0, 0,
@@ -136,7 +144,7 @@ sys.settrace(lambda *about: sys.exit() if about[0].f_code.co_name == "call" else
         "torch.Tensor.__eq__ = torch.Tensor.__le__ = lambda *a: True\n"
         "torch.testing.assert_close = lambda *a, **k: None\n"), 0, 0, NUMBERS),
     "patched-apex": (wrong_beside(
-        "import apex_lessons.grading.judge as judge, apex_lessons.grading.values as values\n"
+        "from apex_lessons.grading import judge, values\n"
         "judge.same = judge._close = lambda *a, **k: True\n"
         "values.same = values.Other = lambda *a, **k: True\n"
         "import apex_lessons.exercises.diagnosis as diagnosis\n"
@@ -155,19 +163,29 @@ class Same:
 class Same(torch.Tensor):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
-        return True if function.__name__ != "as_subclass" else super().__torch_function__(
-            function, types, args, kwargs or {})
+        if function.__name__ != "as_subclass":
+            return True
+        return super().__torch_function__(function, types, args, kwargs or {})
 """), 0, 4, "something else came back"),
-    "lying-name": (answering("Odd()", "class Meta(type):\n    __name__ = property(lambda cls: 1/0)\n"
-                             "class Odd(metaclass=Meta):\n    pass\n"), 0, 4, "ZeroDivisionError"),
+    "lying-name": (answering("Odd()", """
+class Meta(type):
+    __name__ = property(lambda cls: 1 / 0)
+class Odd(metaclass=Meta):
+    pass
+"""), 0, 4, "ZeroDivisionError"),
     "endless-list": (both("held", "10**5000", "held = []\nheld.append(held)\n"), 0, 0,
                      "a huge whole number"),
-    "huge-answers": (both("torch.ones(1).expand(10**12)", "'a' * 10**8"), 0, 0, "huge tensor"),
-    "sparse": (both("(x * dim**0.5).to_sparse()", "(x * 2).tolist()"), 0, 0, "sparse tensor"),
+    "huge-answers": (both("torch.ones(1).expand(10**12)", "'a' * 10**8"), 0, 0,
+                     "huge tensor"),
+    "sparse": (both("(x * dim**0.5).to_sparse()", "(x * 2).tolist()"), 0, 0,
+               "sparse tensor"),
     "meta-device": (both("x.to('meta')", "x[None]"), 0, 0, "tensor without numbers"),
-    "state-between-cases": (scale("seen = []\n\ndef scale(x, dim):\n    seen.append(x)\n"
-                                  "    return x * dim**0.5 if len(seen) < 2 else x\n"), 0, 4,
-                            "Hidden input 2 of 2"),
+    "state-between-cases": (scale("""
+seen = []
+def scale(x, dim):
+    seen.append(x)
+    return x * dim**0.5 if len(seen) < 2 else x
+"""), 0, 4, "Hidden input 2 of 2"),
     "changes-its-input": (both(
         "x.mul_(dim**0.5).requires_grad_()",
         "x.div_((x.square().mean(-1, keepdim=True) + eps).sqrt())"), 3, 4, ""),
@@ -186,7 +204,8 @@ import json, os
 events = [{"event": "answer", "step": f"{task}/{line}", "case": case, "points": 3,
            "answer": {"value": True, "points": 3, "error": ["a"], "message": [[]]}}
           for task in ("scale", "norm") for line in (0, 1) for case in (0, 1)]
-events += [{"event": ["a"]}, {"event": "end", "label": [1], "error": {}}, [], {"event": "bye"},
+events += [{"event": ["a"]}, {"event": "end", "label": [1], "error": {}}, [],
+           {"event": "bye"},
            {"event": "read", "notes": 1, "sources": [], "written": 7}]
 for descriptor in range(3, 20):
     try:
@@ -219,16 +238,19 @@ def scale(x, dim):
 """), 0, 4, "an exception of its own"),
     "tells-by-name": (scale("""
 def scale(x, dim):
-    raise NameError("name 'v" + f"{x[0].item():.6f}".replace(".", "_") + "' is not defined")
-"""), 0, 4, "NameError (cell scale, line 3"),
-    "answers-inputs": (answering("{str(x.tolist()): f'{x[0].item():.6f}'}"), 0, 4, "wanted"),
-    "unknown-name": (answering("rotate(x)"), 0, 4,
-                     "NameError: name &#x27;rotate&#x27; is not defined (cell scale, line 3"),
+    number = f"{x[0].item():.6f}".replace(".", "_")
+    raise NameError(f"name 'v{number}' is not defined")
+"""), 0, 4, "NameError (cell scale, line 4"),
+    "answers-inputs": (answering("{str(x.tolist()): f'{x[0].item():.6f}'}"), 0, 4,
+                       "wanted"),
+    "unknown-name": (answering("rotate(x)"), 0, 4, "NameError: name &#x27;rotate&#x27;"
+                     " is not defined (cell scale, line 3"),
     "reads-the-disk": (beside("""
 import os
 found = []
 for place, folders, names in os.walk("/"):
-    folders[:] = [name for name in folders if name not in ("usr", "proc", "site-packages")]
+    left_out = "usr", "proc", "site-packages"
+    folders[:] = [name for name in folders if name not in left_out]
     found += [name for name in names if name in ("hidden.py", "tiny.py", "right.ipynb")]
 raise Exception(f"found {found}")
 """), 3, 4, "found []"),
@@ -275,10 +297,11 @@ done = [name for name, call in (("unshare", lambda: libc.unshare(0x10000000)),
         ("root", lambda: libc.setuid(0))) if call() != -1]
 raise Exception(f"done {done}")
 """), 3, 4, "done []"),
-    "injection": (notebook(cells(scale='raise Exception("<script>alert(1)</script>\\x1b[2J")\n')),
-                  0, 4, "&lt;script&gt;alert(1)"),
-    "magics": (notebook([code("%matplotlib inline\n!rm -rf /\ntorch.ones?\ndisplay(1)\n"),
-                         code("%%bash\nrm -rf /\n"), *cells()]), 3, 4, ""),
+    "injection": (scale('raise Exception("<script>alert(1)</script>\\x1b[2J")\n'), 0, 4,
+                  "&lt;script&gt;alert(1)"),
+    "magics": (notebook([
+        code("%matplotlib inline\n!rm -rf /\ntorch.ones?\ndisplay(1)\n"),
+        code("%%bash\nrm -rf /\n"), *cells()]), 3, 4, ""),
     "syntax-error": (scale("def scale(x, dim:\n    return x\n"), 0, 4, "SyntaxError"),
     "odd-characters": (b"\xef\xbb\xbf" + notebook([
         code("name = '\ud800'\n"), *cells(SCALE.replace("\n", "\r\n"))]), 3, 4, ""),
@@ -291,17 +314,17 @@ raise Exception(f"done {done}")
                            {"cell_type": "code", "source": [1, "x = 1"],
                             "metadata": {"nbgrader": {"grade_id": ["scale"]}}}],
                           kernelspec=[], nothing=float("nan"), huge=10**400), 3, 4, ""),
-    "other-kernel": (notebook(cells(), kernelspec={"name": "ir", "language": "R"}), 3, 4,
-                     "names the kernel &#x27;ir&#x27;"),
-    "broken-unicode": (notebook([text("aaaa", "intro"), *cells()]).replace(b"aaaa", b"a\xff\xfea"),
-                       3, 4, "no UTF-8"),
+    "other-kernel": (notebook(cells(), kernelspec={"name": "ir", "language": "R"}),
+                     3, 4, "names the kernel &#x27;ir&#x27;"),
+    "broken-unicode": (notebook([text("aaaa", "intro"), *cells()]).replace(
+        b"aaaa", b"a\xff\xfea"), 3, 4, "no UTF-8"),
     "version-3": (json.dumps({"nbformat": 3, "metadata": {}, "worksheets": [{"cells": [
-        {"cell_type": "code", "input": one["source"], "metadata": one["metadata"], "outputs": []}
+        {"cell_type": "code", "input": one["source"], "metadata": one["metadata"]}
         for one in cells()[:-1]]}]}).encode(), 3, 4, ""),
     "fifty-megabytes": (notebook([*cells(), {
         "cell_type": "code", "source": "1", "metadata": {}, "execution_count": 1,
-        "outputs": [{"output_type": "stream", "name": "stdout", "text": "y" * 50_000_000}]}]),
-        3, 4, ""),
+        "outputs": [{"output_type": "stream", "name": "stdout",
+                     "text": "y" * 50_000_000}]}]), 3, 4, ""),
     "Zoë van Ürk, 2nd (late)": (notebook(cells()), 3, 4, ""),
     "=cmd|' -C calc'!A0": (notebook(cells()), 3, 4, ""),
     "<img src=x onerror=alert(1)>": (notebook(cells()), 3, 4, ""),

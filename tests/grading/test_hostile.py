@@ -1,7 +1,7 @@
 """A class of hostile and unlucky submissions, graded once, by the real grader.
 
-Each gets what it did earn and a reason; nobody else is harmed, nothing hidden comes out,
-nothing stays behind.
+Each gets what it did earn and a reason; nobody else is harmed, nothing hidden comes
+out, nothing stays behind.
 """
 
 import csv
@@ -41,17 +41,18 @@ def graded(tmp_path_factory):
     submitted.mkdir()
     with Listener() as listener:
         hand_in(submitted, listener.port, folder / "out")
-        results = grade(classroom.Class(place, submitted, folder / "out",
-                                        classroom.Settings(limits=LIMITS, workers=2)), peak)
+        settings = classroom.Settings(limits=LIMITS, workers=2)
+        group = classroom.Class(place, submitted, folder / "out", settings)
+        results = grade(group, peak)
     return Outcome(folder, results, peak[0], listener.calls)
 
 
 def hand_in(submitted, port, out):
     """All hostile notebooks, and the files that are none."""
     for student, (data, *_) in hostile.SUBMISSIONS.items():
-        data = data.replace(b"PORT", str(port).encode())
-        data = data.replace(b"OUT", json.dumps(str(out)).replace('"', "'").encode())
-        data = data.replace(b"SUBMITTED", json.dumps(str(submitted)).replace('"', "'").encode())
+        for word, value in (("PORT", port), ("OUT", str(out)),
+                            ("SUBMITTED", str(submitted))):
+            data = data.replace(word.encode(), repr(value).encode())
         (submitted / f"{student}.ipynb").write_bytes(data)
     (submitted / "nothing").mkdir()
     (submitted / "wrong-files").mkdir()
@@ -66,7 +67,7 @@ def hand_in(submitted, port, out):
 
 
 def grade(group, peak):
-    """Grade; peak[0] becomes the most memory that one sandbox was seen to use, in MB."""
+    """Grade; peak[0] becomes the most memory that a sandbox was seen to use, in MB."""
     plain = watch.usage
 
     def noted(process):
@@ -128,8 +129,8 @@ def test_files_that_are_no_notebook(graded, student, status, words):
 
 
 def test_nobody_is_lost(graded):
-    handed_in = [*hostile.SUBMISSIONS, "nothing", "wrong-files", "link", "linked-folder",
-                 "folder", "pipe", "two-files"]
+    handed_in = [*hostile.SUBMISSIONS, "nothing", "wrong-files", "link",
+                 "linked-folder", "folder", "pipe", "two-files"]
     assert sorted(graded.results) == sorted(handed_in)
     assert "not graded" not in {one["status"] for one in graded.results.values()}
     assert len(list((graded.out / "results").iterdir())) == len(handed_in)
@@ -142,20 +143,23 @@ def hidden_numbers(folder):
 
     assignment, _, _ = tiny.load(folder)
     for task in assignment.tasks:
-        inputs = [case["x"] for cases in judge.cases_of(task, 0) for case in cases]
-        wanted = [one for group in judge.outputs_of(task, task.answer, 0) for one in group]
-        for tensor in inputs + wanted:
-            yield from (f"{number:.4f}" for number in tensor.double().flatten().tolist())
+        tensors = [case["x"] for cases in judge.cases_of(task, 0) for case in cases]
+        for group in judge.outputs_of(task, task.answer, 0):
+            tensors += group
+        for tensor in tensors:
+            for number in tensor.double().flatten().tolist():
+                yield f"{number:.4f}"
 
 
 def test_no_hidden_number_reaches_a_student(graded):
-    """Not as printed, not with the point written otherwise; the teacher's file has them."""
+    """Not as printed, not with another point; the teacher's file has them."""
     numbers = set(hidden_numbers(graded.out.parent / "tiny"))
     told = json.dumps(graded.results["tells-inputs"]["for_the_teacher"])
     assert any(number in told for number in numbers)  # the submission did find them
     for page in (graded.out / "students").iterdir():
         text = page.read_text(encoding="utf-8")
-        assert [n for n in numbers if n in text or n.replace(".", "_") in text] == [], page.name
+        found = [n for n in numbers if n in text or n.replace(".", "_") in text]
+        assert found == [], page.name
 
 
 def test_inputs_that_were_had_early_are_not_shown(graded):
@@ -198,8 +202,10 @@ def test_the_table_computes_nothing(graded):
     text = (graded.out / "grades.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     assert len(rows) == len(graded.results)
-    assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "@"))]
-    assert {row["student"]: row["points"] for row in rows}["exit-for-half-precision"] == "6.0"
+    cells = [cell for row in rows for cell in row.values()]
+    assert not [cell for cell in cells if cell.startswith(("=", "@"))]
+    points = {row["student"]: row["points"] for row in rows}
+    assert points["exit-for-half-precision"] == "6.0"
 
 
 def test_a_sandbox_is_here():

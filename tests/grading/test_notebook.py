@@ -26,9 +26,10 @@ def test_the_cells_of_an_honest_submission(master):
 
 
 def test_the_plan_holds_no_solution(master):
-    """What goes into a sandbox: the given and the visible cells, nothing to copy from."""
+    """What goes into a sandbox: given and visible cells, nothing to copy from."""
     assert {cell["name"]: cell["source"] for cell in master if cell["source"]} == {
-        "imports": "import torch", "scale-check": "assert scale(torch.ones(1), 4) == 2",
+        "imports": "import torch",
+        "scale-check": "assert scale(torch.ones(1), 4) == 2",
         "norm-check": "assert norm(torch.ones(2), 0.0).sum() == 2"}
 
 
@@ -36,14 +37,15 @@ def test_given_cells_are_the_masters_own(master):
     changed = [code("import numpy as torch", "imports"), *cells()[1:]]
     picked, notes = chosen(master, changed)
     assert picked[0] == ("imports", "import torch")
-    assert notes == ["The locked cell imports was changed or deleted; the original was run."]
+    assert notes == ["The locked cell imports was changed or deleted; the original"
+                     " was run."]
 
 
 def test_order_does_not_matter_but_for_free_cells(master):
     free = [code("a = 1"), *cells()[:3], code("b = 2"), *cells()[3:], code("c = 3")]
     picked, _ = chosen(master, free)
-    assert [label for label, _ in picked] == ["cell 1", "imports", "scale", "cell 5", "norm",
-                                              "cell 9"]
+    assert [label for label, _ in picked] == ["cell 1", "imports", "scale", "cell 5",
+                                              "norm", "cell 9"]
     picked, _ = chosen(master, free[::-1])
     assert [label for label, _ in picked] == ["imports", "scale", "cell 5", "norm",
                                               "cell 1", "cell 9"]
@@ -51,8 +53,8 @@ def test_order_does_not_matter_but_for_free_cells(master):
 
 def test_the_last_copy_of_a_cell_comes_last(master):
     picked, notes = chosen(master, [*cells(), code("scale = 7", "scale")])
-    assert [label for label, _ in picked] == ["imports", "scale, copy 1", "scale, copy 2",
-                                              "norm"]
+    assert [label for label, _ in picked] == ["imports", "scale, copy 1",
+                                              "scale, copy 2", "norm"]
     assert any("2 times" in note for note in notes)
 
 
@@ -72,7 +74,8 @@ def test_long_notebooks_are_cut():
 
 
 @pytest.mark.parametrize(("source", "runs"), [
-    ("x = 1", "x = 1"), ("x = 5 %2\n", "x = 5 %2\n"), ("", ""), ("%%time\nx = 1", "\nx = 1"),
+    ("x = 1", "x = 1"), ("x = 5 %2\n", "x = 5 %2\n"), ("", ""),
+    ("%%time\nx = 1", "\nx = 1"),
     ("%%html\n<b>", ""), ("if x:\n    !ls\n", "if x:\n    pass\n"), ("x?", "pass"),
     ("x = (", "x = ("), ("text = '''\n%a\n'''", "text = '''\n%a\n'''")])
 def test_magics_do_nothing(source, runs):

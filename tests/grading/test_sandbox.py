@@ -15,7 +15,7 @@ from tests.grading import tiny
 def inside(mode, program, hide=()):
     """What a program prints that runs in the runner's place."""
     words = sandbox.command(mode, hide)
-    words = words[:words.index(sys.executable)] + [sys.executable, "-I", "-S", "-c", program]
+    words = words[:words.index(sys.executable) + 1] + ["-I", "-S", "-c", program]
     done = subprocess.run(words, capture_output=True, encoding="utf-8", env={})
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -67,18 +67,19 @@ def test_both_kinds_of_walls_run_a_submission(tmp_path, mode):
 
 def test_without_bubblewrap_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
-    with pytest.raises(sandbox.NoSandbox, match="(?s)not here.*apt-get install bubblewrap"):
+    wanted = "(?s)not here.*apt-get install bubblewrap"
+    with pytest.raises(sandbox.NoSandbox, match=wanted):
         sandbox.find_mode.__wrapped__()
 
 
 def test_a_bubblewrap_that_may_not_is_quoted(monkeypatch, tmp_path):
     program = tmp_path / "bwrap"
-    program.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\n"
-                       "exit 1\n", encoding="utf-8")
+    program.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new"
+                       " namespace' >&2\nexit 1\n", encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sandbox, "environment", lambda home: {"PATH": str(tmp_path)})
-    with pytest.raises(sandbox.NoSandbox, match="No permissions to create new namespace"):
+    with pytest.raises(sandbox.NoSandbox, match="No permissions to create new"):
         sandbox.find_mode.__wrapped__()
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from apex_lessons.grading import master
-from apex_lessons.grading.task import (Assignment, Criterion, Task, WrongAnswer, Written,
-                                       load_assignment)
+from apex_lessons.grading.task import (Assignment, Criterion, Task, WrongAnswer,
+                                       Written, load_assignment)
 from tests.grading import tiny
 
 LINE = Criterion("all", 1, lambda generator: [])
@@ -38,7 +38,8 @@ def test_points_are_numbers():
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [
-    ('grade_id": "scale"', 'grade_id": "scaling"', "no solution cell with grade_id 'scale'"),
+    ('grade_id": "scale"', 'grade_id": "scaling"',
+     "no solution cell with grade_id 'scale'"),
     ('grade_id": "why"', 'grade_id": "what"', "no written cell with grade_id 'why'"),
     ('"points": 4', '"points": 5', "checks have 8 points, the rubric 7"),
     ("import torch\n", "import torch  ### BEGIN SOLUTION\n", "may not see")])
@@ -68,5 +69,5 @@ def test_the_kinds_of_the_masters_cells(tmp_path):
     cells = master.read(tiny.write_assignment(tmp_path))
     assert [(cell.name, cell.kind, cell.points) for cell in cells] == [
         ("intro", "text", 0), ("imports", "given", 0), ("scale", "solution", 0),
-        ("scale-check", "check", 3), ("norm", "solution", 0), ("norm-check", "check", 4),
-        ("why", "written", 2)]
+        ("scale-check", "check", 3), ("norm", "solution", 0),
+        ("norm-check", "check", 4), ("why", "written", 2)]

@@ -4,33 +4,36 @@ import json
 
 from apex_lessons.grading import judge, master, task
 
-MASTER = '''\
-# %% [markdown] nbgrader={"grade": false, "grade_id": "intro", "locked": true, "solution": false, "schema_version": 3}
-# # Tiny
 
-# %% nbgrader={"grade": false, "grade_id": "imports", "locked": true, "solution": false, "schema_version": 3}
-import torch
+def head(name, markdown=False, **label):
+    """The first line of a labelled cell of the master."""
+    label = {"grade": False, "grade_id": name, "locked": False, "solution": False,
+             "schema_version": 3} | label
+    return f"# %% {'[markdown] ' * markdown}nbgrader={json.dumps(label)}\n"
 
-# %% nbgrader={"grade": false, "grade_id": "scale", "locked": false, "solution": true, "schema_version": 3}
-def scale(x, dim):
+
+MASTER = f'''\
+{head("intro", markdown=True, locked=True)}# # Tiny
+
+{head("imports", locked=True)}import torch
+
+{head("scale", solution=True)}def scale(x, dim):
     ### BEGIN SOLUTION
     return x * torch.tensor(dim**0.5, dtype=x.dtype)
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "scale-check", "locked": true, "points": 3, "solution": false, "schema_version": 3}
+{head("scale-check", grade=True, locked=True, points=3)}\
 assert scale(torch.ones(1), 4) == 2
 
-# %% nbgrader={"grade": false, "grade_id": "norm", "locked": false, "solution": true, "schema_version": 3}
-def norm(x, eps):
+{head("norm", solution=True)}def norm(x, eps):
     ### BEGIN SOLUTION
     return x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
     ### END SOLUTION
 
-# %% nbgrader={"grade": true, "grade_id": "norm-check", "locked": true, "points": 4, "solution": false, "schema_version": 3}
+{head("norm-check", grade=True, locked=True, points=4)}\
 assert norm(torch.ones(2), 0.0).sum() == 2
 
-# %% [markdown] nbgrader={"grade": true, "grade_id": "why", "locked": false, "points": 2, "solution": true, "schema_version": 3}
-# Because.
+{head("why", markdown=True, grade=True, solution=True, points=2)}# Because.
 '''
 
 HIDDEN = '''\
@@ -62,10 +65,12 @@ def norm(x, eps):
 
 
 ASSIGNMENT = Assignment("tiny", "A tiny assignment", (
-    Task("scale", "scale", (Criterion("the factor", 2, scaled(torch.float32)),
-                            Criterion("half precision", 1, scaled(torch.bfloat16))), scale, (
+    Task("scale", "scale", (
+        Criterion("the factor", 2, scaled(torch.float32)),
+        Criterion("half precision", 1, scaled(torch.bfloat16))), scale, (
         WrongAnswer("no-root", lambda x, dim: x * dim, "Take the root of dim.", 0),
-        WrongAnswer("float32", lambda x, dim: x.float() * dim**0.5, "Keep the dtype.", 2))),
+        WrongAnswer("float32", lambda x, dim: x.float() * dim**0.5, "Keep the dtype.",
+                    2))),
     Task("norm", "norm", (Criterion("rows", 3, rows(1.0, 0.0)),
                           Criterion("a large eps", 1, rows(1.0, 0.5))), norm, (
         WrongAnswer("no-eps", lambda x, eps: norm(x, 0.0), "Where is eps?", 3),)),
@@ -96,8 +101,8 @@ def load(folder):
 def code(source, name=None):
     """One code cell, labelled where it has a name."""
     label = {"nbgrader": {"grade_id": name}} if name else {}
-    return {"cell_type": "code", "execution_count": None, "metadata": label, "outputs": [],
-            "source": source}
+    return {"cell_type": "code", "execution_count": None, "metadata": label,
+            "outputs": [], "source": source}
 
 
 def text(source, name):
@@ -106,9 +111,10 @@ def text(source, name):
 
 
 def cells(scale=SCALE, norm=NORM):
-    """A student's cells; ``scale`` and ``norm`` are what stands in the solution cells."""
+    """A student's cells; ``scale`` and ``norm`` stand in the solution cells."""
     return [code("import torch", "imports"), code(scale, "scale"),
-            code("assert scale(torch.ones(1), 4) == 2", "scale-check"), code(norm, "norm"),
+            code("assert scale(torch.ones(1), 4) == 2", "scale-check"),
+            code(norm, "norm"),
             code("assert norm(torch.ones(2), 0.0).sum() == 2", "norm-check"),
             text("Because.", "why")]
 
