@@ -17,6 +17,7 @@ from apex_lessons.grading.submission import Record
 Work = Callable[[bytes], Record]
 Jobs = Iterable[tuple[str, bytes]]
 AT_ONCE = 64  # submissions that a cluster holds
+CONNECT_SECONDS = 15  # to a scheduler
 
 
 def cores() -> int:
@@ -52,9 +53,9 @@ def cluster(work: Work, jobs: Jobs, address: str) -> Iterator[tuple[str, Record]
     The submission's bytes travel there, what it did comes back; the judge stays here.
     Dask gives a lost worker's submissions to another one. OSError: no scheduler there.
     """
-    from distributed import Client, as_completed
+    from distributed import as_completed
 
-    with Client(address, timeout="15s") as client:
+    with _client(address) as client:
         jobs, names = iter(jobs), {}
 
         def submit(job: tuple[str, bytes]):
@@ -67,6 +68,15 @@ def cluster(work: Work, jobs: Jobs, address: str) -> Iterator[tuple[str, Record]
             for job in itertools.islice(jobs, 1):
                 running.add(submit(job))
             yield names.pop(future.key), _record(future)
+
+
+def _client(address: str):
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise OSError(f"no Dask scheduler answers at {address}: {error}") from None
 
 
 def _record(future) -> Record:
