@@ -46,9 +46,11 @@ def find_or_install() -> bool:
 def options(environment: dict[str, str]) -> list[str]:
     """What pytest is told: nothing, or which tests to leave out, and that it is said."""
     if sys.platform != "linux":
-        print("The tests of grading's sandbox are left out: it is for Linux.", flush=True)
+        print("The tests of grading's sandbox are left out: it is for Linux.",
+              flush=True)
     elif environment.get("SANDBOX") == "skip":
-        print("The tests of grading's sandbox are left out: SANDBOX=skip.", flush=True)
+        print("The tests of grading's sandbox are left out: SANDBOX=skip.",
+              flush=True)
     elif find_or_install():
         return []
     else:
