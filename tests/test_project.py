@@ -359,7 +359,7 @@ OURS = {"apex-lessons", "tests", "notebooks", "browser", "bubblewrap", "build",
     ("apex_lessons/", ["course", "classroom"]), ("notebooks/0", ["course"]),
     ("notebooks/machine/b", [
         "course", "test"]), ("tests/bench/", ["bench"]),
-    ("tests/", ["course", "test", "bench"])])
+    ("tests/", ["course", "test", "bench", "classroom"])])
 def test_what_is_imported_is_declared(start, extras):
     declared = {Requirement(one).name for extra in extras
                 for one in EXTRAS[extra]} | {"torch"}
