@@ -36,7 +36,7 @@ if [ -z "$$found" ]; then \
 fi
 endef
 
-.PHONY: help install lab copy test test-slow notebooks site lint grade bench reset lock clean
+.PHONY: help install lab copy test test-slow notebooks site lint assignments grade bench reset lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -72,6 +72,9 @@ site: install  ## the whole course as web pages in _site/ (SITE_OPTIONS=--stored
 
 lint: install  ## check the pages without running them
 	@$(VENV_PYTHON) $(MACHINE)/lint.py
+
+assignments: install  ## make the assignments' copies in _assignments/ (for teachers)
+	@$(VENV_PYTHON) -m apex_lessons.grading.copies assignments _assignments
 
 grade: install  ## grade a class: ASSIGNMENT=rope SUBMISSIONS=folder OUT=folder
 	@$(VENV_PYTHON) -m apex_lessons grade "$$ASSIGNMENT" "$$SUBMISSIONS" --out "$$OUT" \
