@@ -15,7 +15,7 @@ import browser  # noqa: E402
 
 # The tests that start sandboxes.
 TESTS = ("tests/grading/test_hostile.py", "tests/grading/test_sandbox.py",
-         "tests/grading/test_class.py")
+         "tests/grading/test_class.py", "tests/assignments/test_graded.py")
 TRIAL = ["bwrap", "--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "true"]
 NONE = """\
 The tests of grading did NOT run: there is no sandbox here, bubblewrap is missing or may

@@ -1,5 +1,6 @@
 """The course's assignments, loaded once, and their cells run in this process."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +27,14 @@ def notebooks(name):
 
 def task_of(name, task):
     return next(found for found in assignment(name).tasks if found.name == task)
+
+
+def solution_lines(name):
+    """The lines between the markers, of all solution cells of a master."""
+    for cell in notebooks(name)["source"].cells:
+        regions = re.findall(r"### BEGIN SOLUTION\n(.*?)\n *### END SOLUTION",
+                             cell.source, re.DOTALL)
+        yield from (line.strip() for region in regions for line in region.split("\n"))
 
 
 def label(cell):

@@ -24,14 +24,6 @@ every_task = pytest.mark.parametrize(("name", "task"), TASKS,
                                      ids=[task for _, task in TASKS])
 
 
-def solution_lines(name):
-    """The lines between the markers, of all solution cells of a master."""
-    for cell in course.notebooks(name)["source"].cells:
-        regions = re.findall(r"### BEGIN SOLUTION\n(.*?)\n *### END SOLUTION",
-                             cell.source, re.DOTALL)
-        yield from (line.strip() for region in regions for line in region.split("\n"))
-
-
 def text_of(notebook):
     """All that is in a notebook file, as a reader of the JSON finds it."""
     return json.dumps(nbformat.from_dict(notebook), ensure_ascii=False)
@@ -91,7 +83,7 @@ def test_an_example_for_every_line_of_the_rubric(name, task):
 @every_assignment
 def test_nothing_of_a_solution_is_in_the_students_copy(name):
     text = text_of(course.notebooks(name)["student"])
-    lines = [line for line in solution_lines(name) if len(line) > 24]
+    lines = [line for line in course.solution_lines(name) if len(line) > 24]
     assert len(lines) > 15
     assert [line for line in lines if json.dumps(line, ensure_ascii=False)[1:-1] in text
             ] == []
@@ -195,6 +187,7 @@ def mathematics():
 
 
 @every_task
+@pytest.mark.filterwarnings("ignore")
 def test_no_function_of_the_package_answers_a_task(name, task):
     """Called with a case's arguments, in order or by name, none earns over a half."""
     found = course.task_of(name, task)
