@@ -32,14 +32,15 @@ FAMILIES = {
     "tests/explorers": "explorers", "apex_lessons/explorers": "explorers",
     "tests/notebooks": "notebooks", "notebooks": "notebooks",
     "tests/test_project.py": "notebooks",
-    "tests/browser": "browser",
+    "tests/browser": "browser", "tests/site": "site",
+    "tests/extrapolation": "extrapolation",
+    "apex_lessons/extrapolation": "extrapolation",
     "tests/grading": "classroom", "apex_lessons/grading": "classroom",
     "tests/assignments": "classroom",
     "": "mathematics",
 }
-ORDER = ["mathematics", "models", "figures and exercises", "explorers", "classroom",
-         "notebooks",
-         "browser"]
+ORDER = ["mathematics", "models", "figures and exercises", "explorers", "extrapolation",
+         "classroom", "notebooks", "browser", "site"]
 REPORTS: dict[str, list] = {}  # family -> the reports of its tests' three phases
 
 

@@ -13,7 +13,8 @@ import os
 import sys
 
 # command -> its module in this package
-COMMANDS = {"explain": "explain", "compare": "compare", "grade": "grade"}
+COMMANDS = {"explain": "explain", "compare": "compare", "grade": "grade",
+            "extrapolate": "extrapolate"}
 OK, REFUSED = 0, 2
 
 
