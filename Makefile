@@ -6,6 +6,7 @@ TORCH ?=
 LAB_OPTIONS ?=
 TEST_OPTIONS ?=
 BENCH_OPTIONS ?=
+TRAIN_OPTIONS ?=
 SITE_OPTIONS ?=
 PAGE ?=
 GRADE_OPTIONS ?=
@@ -36,7 +37,7 @@ if [ -z "$$found" ]; then \
 fi
 endef
 
-.PHONY: help install lab copy test test-slow notebooks site lint assignments grade bench reset lock clean
+.PHONY: help install lab copy test test-slow notebooks site lint assignments grade bench train measure reset lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -83,6 +84,12 @@ grade: install  ## grade a class: ASSIGNMENT=rope SUBMISSIONS=folder OUT=folder
 bench: install  ## compare the speed with released libraries
 	@$(VENV_PYTHON) -m pip install -q --no-deps --require-hashes -r tests/bench/requirements.txt
 	@$(VENV_PYTHON) tests/bench/bench.py $(BENCH_OPTIONS)
+
+train: install  ## train page 05's small models anew (all seeds, up to half an hour)
+	@$(VENV_PYTHON) -m apex_lessons.extrapolation train $(TRAIN_OPTIONS)
+
+measure: install  ## measure them anew at every length, with every method (half an hour)
+	@$(VENV_PYTHON) -m apex_lessons.extrapolation measure $(TRAIN_OPTIONS)
 
 lock: install  ## renew requirements.lock from pyproject.toml (for maintainers)
 	@$(VENV_PYTHON) $(MACHINE)/lock.py
