@@ -328,11 +328,12 @@ def test_conda_takes_the_cpu_build_and_a_python_we_support():
 
 
 IMPORT_NAMES = {"IPython": "ipython", "PIL": "pillow", "yaml": "pyyaml",
-                "rattler": "py-rattler",
+                "rattler": "py-rattler", "fontTools": "fonttools",
                 "axe_playwright_python": "axe-playwright-python"}
 # Their own requirements bring these along.
 BROUGHT_ALONG = {"ipython": "ipykernel", "traitlets": "ipywidgets",
-                 "pillow": "matplotlib"}
+                 "pillow": "matplotlib", "fonttools": "matplotlib",
+                 "docutils": "sphinx"}
 
 
 def third_party_imports(names):
@@ -359,6 +360,7 @@ OURS = {"apex-lessons", "tests", "notebooks", "browser", "bubblewrap", "build",
     ("apex_lessons/", ["course", "classroom"]), ("notebooks/0", ["course"]),
     ("notebooks/machine/b", [
         "course", "test"]), ("tests/bench/", ["bench"]),
+    ("notebooks/machine/site/", ["course", "test", "site"]),
     ("tests/", ["course", "test", "bench", "classroom"])])
 def test_what_is_imported_is_declared(start, extras):
     declared = {Requirement(one).name for extra in extras

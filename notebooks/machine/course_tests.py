@@ -23,6 +23,7 @@ CELL_SECONDS = "120"
 # Set by the caller, these would lead our Python elsewhere, or have each of its many
 # processes translate every module anew.
 NOT_OURS = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS")
+IN_A_BROWSER = ("--ignore=tests/browser", "--ignore=tests/site")
 NO_BROWSER = """\
 The browser tests did NOT run: there is no Chromium here and none could be installed.
 Install Chromium or Google Chrome, or name one with CHROMIUM=/its/path; to run the other
@@ -34,12 +35,12 @@ def browser_options(environment: dict[str, str]) -> list[str]:
     """Name the browser for the tests; without one, leave them out and say so."""
     if environment.get("BROWSER") == "skip":
         print("The browser tests are left out: BROWSER=skip.", flush=True)
-        return ["--ignore=tests/browser"]
+        return list(IN_A_BROWSER)
     program = browser.find_or_install()
     if program is None:
         print(NO_BROWSER, flush=True)
         environment["CHROMIUM"] = ""
-        return ["--ignore=tests/browser"]
+        return list(IN_A_BROWSER)
     environment["CHROMIUM"] = program
     return []
 

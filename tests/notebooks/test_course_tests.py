@@ -57,14 +57,15 @@ def test_the_slow_tests_are_their_own_command():
 
 def test_browser_tests_are_left_out_only_when_told(capsys, no_browser):
     options = course_tests.browser_options({"BROWSER": "skip"})
-    assert options == ["--ignore=tests/browser"]
+    assert options == ["--ignore=tests/browser", "--ignore=tests/site"]
     assert "left out" in capsys.readouterr().out and no_browser == []
 
 
 def test_without_a_browser_it_says_so_and_cannot_pass(capsys, no_browser):
     """tests/test_project.py fails then, so that the run does."""
     environment = {}
-    assert course_tests.browser_options(environment) == ["--ignore=tests/browser"]
+    assert course_tests.browser_options(environment) == [
+        "--ignore=tests/browser", "--ignore=tests/site"]
     assert "did NOT run" in capsys.readouterr().out
     assert no_browser[-1][-2:] == ["install", "chromium"]
     assert browser.find() is None

@@ -42,6 +42,8 @@ def gather(sources: list[Path], stored: bool) -> dict[Path, object]:
     if stored:
         return {source: collect.as_stored(source) for source in sources}
     found = {}
+    print(f"Running {len(sources)} pages where something changed, {WORKERS} at a time.",
+          flush=True)
     with ProcessPoolExecutor(WORKERS) as workers:
         waiting = {workers.submit(collect.run_anew, source): source
                    for source in sources}
@@ -81,8 +83,10 @@ def lay_out(folder: Path, out: Path) -> None:
     said = re.sub(r"\x1b\[[0-9;]*m", "", warnings.getvalue()).strip()
     if said or app.statuscode:
         raise Trouble(said or "Sphinx failed and did not say why.")
-    for unused in (".buildinfo", "objects.inv", "genindex.html"):
-        (out / unused).unlink(missing_ok=True)
+    for unused in (".buildinfo", "objects.inv", "_static/mystnb.*.css"):
+        for file in out.glob(unused):
+            file.unlink()
+    shutil.rmtree(out / "_sources", ignore_errors=True)
 
 
 def make(out: Path, workshop: Path, stored: bool) -> None:

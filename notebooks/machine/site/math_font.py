@@ -1,7 +1,7 @@
-"""Make ``theme/static/math.woff2`` from STIX Two Math: for maintainers, and rarely.
+"""Make ``theme/static/math.woff`` from STIX Two Math: for maintainers, and rarely.
 
 ``python notebooks/machine/site/math_font.py STIXTwoMath-Regular.ttf`` keeps the signs
-that formulas use. It needs fontTools (matplotlib brings it) and the package brotli. The
+that formulas use. It needs fontTools, which matplotlib brings. The
 font is under the SIL Open Font License 1.1 and reserves no name; what is changed is
 said here.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-PLACE = Path(__file__).resolve().parent / "theme" / "static" / "math.woff2"
+PLACE = Path(__file__).resolve().parent / "theme" / "static" / "math.woff"
 FEATURES = ["ssty", "flac", "dtls"]  # small scripts, flat accents, dotless letters
 ROOT_SIGN = 0x221A
 SIGNS = """
@@ -58,7 +58,7 @@ def narrow_roots(font: TTFont) -> None:
 
 
 def main(source: str) -> int:
-    options = subset.Options(flavor="woff2", hinting=False, layout_features=FEATURES)
+    options = subset.Options(flavor="woff", hinting=False, layout_features=FEATURES)
     font = subset.load_font(source, options)
     keep = subset.Subsetter(options)
     keep.populate(unicodes=characters())

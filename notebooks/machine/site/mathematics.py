@@ -2,7 +2,7 @@
 
 latex2mathml does the translation. What browsers leave out of MathML, or draw in another
 way than TeX does, is put right here, one rule a function. The font with the signs is
-``theme/static/math.woff2``, made by ``math_font.py``.
+``theme/static/math.woff``, made by ``math_font.py``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,21 @@ def mathml(tex: str, *, block: bool = False) -> str:
         pair_bars(row)
         mark_signs(row)
         space_functions(row)
+    check(formula, tex)
     return ElementTree.tostring(formula, encoding="unicode")
+
+
+PARTS = {"mfrac": 2, "msup": 2, "msub": 2, "msubsup": 3, "munder": 2, "mover": 2,
+         "munderover": 3, "mroot": 2}
+
+
+def check(formula: Element, tex: str) -> None:
+    """The library passes over what it does not know; a reader would see it."""
+    for node in formula.iter():
+        incomplete = len(node) != PARTS.get(node.tag, len(node))
+        if incomplete or "\\" in (node.text or ""):
+            raise ValueError(f"this formula cannot be read: {tex!r} (<{node.tag}> has "
+                             f"{len(node)} parts and the text {node.text!r})")
 
 
 def repair(node: Element) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -51,10 +52,10 @@ class Translator(HTML5Translator):
 
 def unseen_words(node: nodes.entry) -> str:
     """A lone formula is no name for a column: its signs are said as text."""
-    formulas = [part.astext() for part in node.findall(nodes.math)]
-    if not formulas or node.astext().strip() != "".join(formulas):
+    formulas = list(node.findall(nodes.math))
+    if not formulas or node.astext().strip() != "".join(f.astext() for f in formulas):
         return ""
-    signs = re.sub(r"<[^>]*>", "", "".join(map(mathml, formulas)))
+    signs = html.escape("".join(map(signs_of, formulas)))
     return f'<span class="unseen">{signs}</span>'
 
 
@@ -85,13 +86,24 @@ def add_menu(app: Sphinx, pagename: str, templatename, context: dict, doctree) -
 
 # --- search -------------------------------------------------------------------------
 
+def signs_of(formula: nodes.math) -> str:
+    """A formula as its signs in a row: θi = b−2i/d."""
+    return html.unescape(re.sub(r"<[^>]*>", "", mathml(formula.astext())))
+
+
+def spoken(paragraph: nodes.paragraph) -> str:
+    """The paragraph's words, formulas without TeX."""
+    return "".join(signs_of(text.parent) if isinstance(text.parent, nodes.math)
+                   else text.astext() for text in paragraph.findall(nodes.Text))
+
+
 def words_of(section: nodes.section) -> str:
     """The prose of a section without its subsections, code and outputs."""
     found = []
     for child in section.children:
         if isinstance(child, (nodes.section, nodes.title)):
             continue
-        found += [part.astext() for part in child.findall(nodes.paragraph)]
+        found += [spoken(part) for part in child.findall(nodes.paragraph)]
     return re.sub(r"\s+", " ", " ".join(found))[:LONGEST_TEXT]
 
 

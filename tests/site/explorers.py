@@ -1,0 +1,23 @@
+"""Every explorer, and the page that it stands on."""
+
+import importlib
+
+from notebooks.machine import build
+from tests.explorers.page import LESSONS
+
+PAGES = [source.stem for source in build.page_sources()
+         if build.page_of(source).exists()]
+CLASSES = {name: cls for lesson in LESSONS for name, cls in importlib.import_module(
+    f"apex_lessons.explorers.{lesson}").explorers().items()}
+
+
+def _place(name):
+    """The first page with a cell that ends with ``….Name()``."""
+    for page in PAGES:
+        text = (build.FOLDER / f"{page}.py").read_text(encoding="utf-8")
+        if f".{name}()\n" in text:
+            return page
+    return None
+
+
+PLACES = {name: page for name in CLASSES if (page := _place(name))}
