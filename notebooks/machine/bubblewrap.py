@@ -44,7 +44,7 @@ def find_or_install() -> bool:
 
 
 def options(environment: dict[str, str]) -> list[str]:
-    """What pytest is told: nothing, or which tests to leave out, and that it is said."""
+    """What pytest is told: nothing, or which tests to leave out, and that in words."""
     if sys.platform != "linux":
         print("The tests of grading's sandbox are left out: it is for Linux.",
               flush=True)
