@@ -71,7 +71,8 @@ def test_two_mistakes_earn_their_shares_and_are_named(results):
 
 def test_a_page_without_an_answer_tells_none(results):
     page = page_of(results, "ben")
-    lines = [html.escape(line) for line in course.solution_lines(NAME) if len(line) > 24]
+    lines = [html.escape(line) for line in course.solution_lines(NAME)
+             if len(line) > 24]
     words = [html.escape(known.explanation) for task in course.assignment(NAME).tasks
              for known in task.wrong_answers]
     assert len(lines) > 15 and [one for one in lines + words if one in page] == []

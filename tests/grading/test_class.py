@@ -64,8 +64,8 @@ def test_three_hundred_on_this_machine(tmp_path, capsys):
     seconds = time.monotonic() - began
     bound = STUDENTS * start / min(WORKERS, engines.cores())
     with capsys.disabled():
-        print(f"\n{STUDENTS} submissions in {seconds:.0f} s; the bound, {start:.2f} s of"
-              f" start each on {WORKERS} cores, is {bound:.0f} s")
+        print(f"\n{STUDENTS} submissions in {seconds:.0f} s; the bound, {start:.2f} s"
+              f" of start each on {WORKERS} cores, is {bound:.0f} s")
     assert status == 0 and graded(tmp_path / "out") == wanted
 
 
@@ -94,7 +94,8 @@ class Cluster:
 
     def start(self, what, *words):
         log = open(self.folder / f"{what}.log", "ab")
-        process = subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_" + what,
+        process = subprocess.Popen([sys.executable, "-m",
+                                    "distributed.cli.dask_" + what,
                                     *words], stdout=log, stderr=log, env=os.environ,
                                    cwd=Path(__file__).parents[2])
         log.close()
@@ -118,7 +119,8 @@ def test_a_worker_that_dies_costs_nobody_a_point(tmp_path):
     wanted["student 000"] = 4, None
     results = tmp_path / "out" / "results"
     with Cluster(tmp_path, 3) as cluster:
-        command = [sys.executable, "-m", "apex_lessons", "grade", str(tmp_path / "tiny"),
+        command = [sys.executable, "-m", "apex_lessons", "grade",
+                   str(tmp_path / "tiny"),
                    str(submitted), "--out", str(tmp_path / "out"), "--time-limit", "12",
                    "--scheduler", cluster.address]
         grading = subprocess.Popen(command, cwd=Path(__file__).parents[2],
