@@ -96,16 +96,22 @@ def usable_device(name: str) -> None:
 
 def _printed(table: dict, arguments: argparse.Namespace) -> str:
     """One line a method, one column a length: mean over the seeds, and range."""
-    from apex_lessons.extrapolation import METHODS, band
+    from apex_lessons.extrapolation import METHODS
 
     lengths = list(next(iter(table.values())))
-    title = (
-        f"Loss on {arguments.text} text, nats a byte: mean over seeds (least to most)"
-    )
-    head = f"{'method':<34}" + "".join(f"{length:>24}" for length in lengths)
-    lines = [title, "", head]
+    seeds = list(table[next(iter(table))][lengths[0]])
+    which = f"seed {seeds[0]}" if len(seeds) == 1 else "mean (least to most of the seeds)"
+    head = f"{'method':<34}" + "".join(f"{length + ' bytes':>24}" for length in lengths)
+    lines = [f"Loss on {arguments.text} text, nats a byte: {which}", "", head]
     for method, of_method in table.items():
-        bands = [band(of_method[length].values()) for length in lengths]
-        cells = [f"{b.mean:.3f} ({b.low:.3f} to {b.high:.3f})" for b in bands]
+        cells = [_cell(list(of_method[length].values())) for length in lengths]
         lines.append(f"{METHODS[method][0]:<34}" + "".join(f"{c:>24}" for c in cells))
     return "\n".join(lines)
+
+
+def _cell(losses: list[float]) -> str:
+    from apex_lessons.extrapolation import band
+
+    b = band(losses)
+    spread = f" ({b.low:.3f} to {b.high:.3f})" if len(losses) > 1 else ""
+    return f"{b.mean:.3f}{spread}"

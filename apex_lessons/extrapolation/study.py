@@ -7,7 +7,7 @@ shown with a progress bar.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -99,6 +99,14 @@ def run_job(decoder: Decoder, job: Job) -> Result:
 
 def loss_of(job: Job, device: str = "cpu", folder: Path = DATA) -> float:
     """The loss alone, of the job's trained model, in nats a byte, as it is stored."""
+    decoder = model_of(job.seed, device, folder)
+    if job.factor is None and job.length <= decoder.settings.trained_length:
+        job = replace(job, method="none")  # as every method is, so short
+    return _loss(job, device, folder)
+
+
+@lru_cache
+def _loss(job: Job, device: str, folder: Path) -> float:
     decoder = model_of(job.seed, device, folder)
     text = text_rows(job.text, job.length)
     return round(measure(decoder, text, job.method, job.factor).loss, DIGITS)

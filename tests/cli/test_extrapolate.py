@@ -18,6 +18,7 @@ def test_one_cell_as_json(capsys):
 
 
 def test_the_table_names_methods_and_gives_the_range(capsys, monkeypatch):
+    study._loss.cache_clear()
     monkeypatch.setattr(study, "text_rows", lambda *text: text_for(*text, size=2048))
     given = [
         "extrapolate",
@@ -33,6 +34,7 @@ def test_the_table_names_methods_and_gives_the_range(capsys, monkeypatch):
     assert lines[3].startswith("NTK-aware") and lines[4].startswith("no scaling")
     low, high = lines[4].split("(")[1].rstrip(")").split(" to ")
     assert float(low) < float(high)
+    study._loss.cache_clear()  # of the shortened text
 
 
 @pytest.mark.parametrize(
