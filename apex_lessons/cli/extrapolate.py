@@ -100,7 +100,7 @@ def _printed(table: dict, arguments: argparse.Namespace) -> str:
 
     lengths = list(next(iter(table.values())))
     seeds = list(table[next(iter(table))][lengths[0]])
-    which = f"seed {seeds[0]}" if len(seeds) == 1 else "mean (least to most of the seeds)"
+    which = f"seed {seeds[0]}" if len(seeds) == 1 else "mean over seeds (range)"
     head = f"{'method':<34}" + "".join(f"{length + ' bytes':>24}" for length in lengths)
     lines = [f"Loss on {arguments.text} text, nats a byte: {which}", "", head]
     for method, of_method in table.items():
