@@ -26,8 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("assignment", help="the name of one of the course's"
                         " assignments, or a folder with one")
-    parser.add_argument("submissions", help="the folder with the submissions")
-    parser.add_argument("--out", required=True, help="the folder for the results")
+    parser.add_argument("submissions", type=_path, help="the folder with the"
+                        " submissions")
+    parser.add_argument("--out", required=True, type=_path, help="the folder for the"
+                        " results")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--workers", type=_whole, default=0, metavar="N",
                        help="submissions at once (default: one for each core)")
@@ -54,8 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.workers, arguments.scheduler, arguments.unsafe_without_sandbox)
     if settings.unsafe:
         cli.warn("no sandbox: the submissions run with your own rights")
-    group = Class(folder_of(arguments.assignment), Path(arguments.submissions),
-                  Path(arguments.out), settings)
+    group = Class(folder_of(arguments.assignment), arguments.submissions,
+                  arguments.out, settings)
     began = time.monotonic()
     results = with_progress(group)
     return report(results, group, time.monotonic() - began)
@@ -103,6 +105,12 @@ def report(results: list[dict], group, seconds: float) -> int:
     print(f"The class at a glance: {group.out / 'overview.html'}")
     sys.stdout.flush()
     return cli.REFUSED if "not graded" in states else cli.OK
+
+
+def _path(text: str) -> Path:
+    if not text:  # `make grade` without its folders
+        raise argparse.ArgumentTypeError("a folder is needed")
+    return Path(text)
 
 
 def _whole(text: str) -> int:

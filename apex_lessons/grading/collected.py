@@ -70,7 +70,11 @@ def _of_entry(entry: Path, assignment: str) -> Submission | None:
 def _of_folder(folder: Path, assignment: str) -> Submission:
     inner = folder / assignment
     place = inner if inner.is_dir() and not inner.is_symlink() else folder
-    notebooks = sorted(path for path in place.iterdir() if _is_notebook(path))
+    try:
+        notebooks = sorted(path for path in place.iterdir() if _is_notebook(path))
+    except OSError as error:
+        return Submission(folder.name, None, reason="The folder cannot be read"
+                          f" ({error.strerror}).")
     if not notebooks:
         return Submission(folder.name, None, reason=_nothing(folder, assignment))
     named = [path for path in notebooks if path.stem == assignment]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from apex_lessons.grading import watch
+from apex_lessons.grading.sandbox import NoSandbox
 from apex_lessons.grading.submission import Record
 
 Work = Callable[[bytes], Record]
@@ -44,7 +45,7 @@ def here(work: Work, jobs: Jobs, workers: int) -> Iterator[tuple[str, Record]]:
 
 def _done(running: dict[Future, str]) -> Iterator[tuple[str, Record]]:
     for future in wait(running, return_when=FIRST_COMPLETED).done:
-        yield running.pop(future), future.result()
+        yield running.pop(future), _record(future)
 
 
 def cluster(work: Work, jobs: Jobs, address: str) -> Iterator[tuple[str, Record]]:
@@ -80,10 +81,13 @@ def _client(address: str):
 
 
 def _record(future) -> Record:
-    """A future's record; one whose workers died again and again was not graded."""
-    from distributed.scheduler import KilledWorker
+    """What came of one submission; a failure of a machine is no mark, and ends nothing.
 
+    NoSandbox goes up: without one, nothing else can be graded either.
+    """
     error = future.exception()
-    if isinstance(error, KilledWorker):
+    if type(error).__name__ == "KilledWorker":  # Dask's own; Dask may not be here
         return Record(failed="the workers that ran it died, again and again")
+    if isinstance(error, OSError) and not isinstance(error, NoSandbox):
+        return Record(failed=str(error))
     return future.result()

@@ -39,6 +39,7 @@ TYPES = {"list", "tuple", "dict", "str", "int", "float", "complex", "bool", "Non
          "Tensor", "range", "bytes", "dtype", "torch", "numpy", "np", "math", "object",
          "huge tensor", "sparse tensor", "tensor without numbers",
          "tensor of an unusual dtype", "a huge whole number", "a malformed value"}
+SHOWN_CELLS = 50  # of those that did not end well
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def cells_in_words(record: Record) -> list[tuple[str, str]]:
     """(cell, what went wrong in it), for the cells that did not end well."""
     stopped = [(label, STOPPED.get(why, STOPPED["exit"]))
                for label, why in record.stopped.items() if label in record.sources]
-    return stopped + list(record.cells.items())
+    return (stopped + list(record.cells.items()))[:SHOWN_CELLS]
 
 
 def _exception(answer: dict, sources: dict[str, str]) -> Trouble:

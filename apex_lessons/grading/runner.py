@@ -14,15 +14,17 @@ import io
 import json
 import linecache
 import os
-import resource
 import signal
 import sys
+import traceback
 
 LONGEST_MESSAGE = 2000
 
 
 def limit_process(limits: dict, user: int) -> None:
     """Lower this process's limits for good; become ``user`` if it is not 0."""
+    import resource  # not on Windows, where this file can be read but not run
+
     data = limits["memory"] << 20
     for what, most in ((resource.RLIMIT_DATA, data), (resource.RLIMIT_CORE, 0),
                        (resource.RLIMIT_CPU, limits["cpu"]),
@@ -217,5 +219,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
-    os._exit(0)
+    try:
+        main()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)  # at once: no exit handler and no thread of a submission runs any more

@@ -25,8 +25,6 @@ INTERVAL = 0.05  # seconds between two looks at a sandbox
 CHUNK = 1 << 16
 MOST_EVENTS = 20_000
 MARGIN = 8  # bubblewrap's own processes, and what comes and goes
-TICKS = os.sysconf("SC_CLK_TCK")
-PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 @dataclass
@@ -82,9 +80,9 @@ def _add(process: int, total: Usage) -> None:
         fields = file.read().rpartition(b") ")[2].split()
     with open(f"/proc/{process}/statm", "rb") as file:
         resident, shared = map(int, file.read().split()[1:3])
-    total.seconds += sum(map(int, fields[11:15])) / TICKS
+    total.seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     total.processes += int(fields[17])
-    total.memory += (resident - shared) * PAGE_MB
+    total.memory += (resident - shared) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 class Watch:

@@ -58,8 +58,7 @@ def scale(x, dim):
         except BaseException:
             pass
 """), 0, 4, SLOW),
-    "sleeper": (scale("import time\n\ndef scale(x, dim):\n    time.sleep(1e6)\n"), 0, 4,
-                SLOW),
+    "sleeper": (scale("import time\ntime.sleep(1e6)\n"), 0, 4, SLOW),
     "memory-bomb": (scale("held = [bytearray(10**8) for _ in range(10**4)]\n"), 0, 4,
                     "MemoryError"),
     "memory-bomb-of-tensors": (scale(
@@ -80,6 +79,12 @@ try:
 except PermissionError:
     print(open("/dev/shm/a", "wb").write(b"a" * 10**7))
 """), 0, 4, "No space left on device"),
+    "limits": (beside("""
+import resource
+limits = [resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
+          for name in ("DATA", "FSIZE", "NPROC", "CORE")]
+raise Exception(f"limits {limits}")
+"""), 3, 4, f"limits {[(most, most) for most in (1000 << 20, 64 << 20, 64, 0)]}"),
     "output-bomb": (scale("import sys\nwhile True:\n    sys.stdout.write('y' * 10**6)\n"
                           "    sys.stderr.write('y' * 10**6)\n"), 0, 4, SLOW),
     "much-output": (beside("for _ in range(300):\n    print('y' * 10**6)\n"), 3, 4, ""),
@@ -93,7 +98,7 @@ import os
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        os.execv("/usr/bin/sleep", ["sleep", "98765"])
+        os.execv("/usr/bin/sleep", ["sleep", str(MARK)])
     os._exit(0)
 """), 3, 4, ""),
     "exit-in-cell": (scale("import os\nos._exit(0)\n"), 0, 4, ENDED),

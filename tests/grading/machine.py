@@ -113,13 +113,13 @@ class Machine:
 
 def system() -> list[str]:
     """bubblewrap's words for the system and this Python, read-only."""
-    seen = [*SYSTEM, *python_folders()]
+    seen = [*SYSTEM, "/sbin", *python_folders()]
     above = {str(one) for place in seen for one in Path(place).parents} | {"/etc"}
     words = []
     for place in sorted(above - {"/", *seen}):
         words += ["--perms", "0755", "--dir", place]
     for place in seen:
-        if os.path.islink(place) and place in SYSTEM:
+        if os.path.islink(place):
             words += ["--symlink", os.readlink(place), place]
         elif os.path.exists(place):
             words += ["--ro-bind", place, place]

@@ -1,6 +1,7 @@
 """Finding submissions in the layouts that there are."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,21 @@ def found(folder, out="out"):
     (["anna.ipynb", "out/students/x.html"], {"anna": "anna.ipynb"})])
 def test_layouts(tmp_path, files, students):
     assert found(make(tmp_path, *files)) == students
+
+
+def test_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
+    make(tmp_path, "anna/rope.ipynb", "ben/rope.ipynb")
+    listed = Path.iterdir
+
+    def locked(path):
+        if path.name == "anna":
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", locked)
+    anna, ben = find(tmp_path, "rope", tmp_path / "out")
+    assert anna.reason == "The folder cannot be read (Permission denied)."
+    assert ben.path.name == "rope.ipynb"
 
 
 def test_the_newest_of_several_notebooks(tmp_path):
