@@ -6,10 +6,19 @@ import math
 import pytest
 import torch
 
-from apex_lessons.extrapolation import Decoder, DecoderSettings, reading
+from apex_lessons.extrapolation import (
+    Decoder,
+    DecoderSettings,
+    attention_entropy,
+    read_by,
+    reading,
+    recall,
+)
+from apex_lessons.extrapolation.training import step
 from apex_lessons.norm import RMSNorm
 from apex_lessons.rope import RotaryEmbedding
 from apex_lessons.yarn import ScaledFrequencies, position_interpolation
+from tests.pretend_device import PretendDevice
 
 SMALL = DecoderSettings(
     d_model=32, n_heads=2, head_dim=16, n_layers=2, d_hidden=48, trained_length=64
@@ -122,3 +131,23 @@ def test_it_runs_on_meta_and_in_bfloat16():
     decoder = Decoder(SMALL, torch.Generator().manual_seed(0))
     assert decoder.bfloat16()(some_ids()).dtype == torch.bfloat16
     assert decoder.to("meta")(some_ids().to("meta")).shape == (2, 40, 256)
+
+
+@pytest.mark.parametrize("device", ["mps", "cuda"])
+def test_training_and_measuring_work_where_float64_does_not_exist(device):
+    """The same numbers on a pretended device that has no float64 and no complex."""
+    text = recall(128, 2, torch.Generator().manual_seed(0))
+    how = reading("yarn", SMALL, 128)
+    here = Decoder(SMALL, torch.Generator().manual_seed(0))
+    wanted = read_by(here, text.ids[0], "yarn")[0]
+    with PretendDevice(device) as pretend:
+        there = Decoder(SMALL, torch.Generator().manual_seed(0)).to(device)
+        losses, right = read_by(there, text.ids[0], "yarn")
+        assert losses.device.type == right.device.type == "cpu"
+        assert attention_entropy(there, text.ids[0], how).device.type == "cpu"
+        optimiser = torch.optim.AdamW(there.parameters())
+        rows = torch.cat([text.ids, text.ids])
+        means = step(there, optimiser, rows, text.distance, 1e-3, 1.0)
+        assert pretend.made > 100
+    torch.testing.assert_close(losses, wanted)
+    assert means[0] == pytest.approx(math.log(256), abs=0.2)
