@@ -468,8 +468,10 @@ const plots = (() => {
     rows() {
       const drawn = (this.frame?.marks ?? []).filter((mark) => mark.kind !== "band"
         && Array.isArray(mark.x) && Array.isArray(mark.y));
-      return drawn.flatMap((mark) => mark.x.map((x, i) =>
-        [this.spec.title, mark.name ?? mark.key, x, mark.y[i]]));
+      const rowsOf = ({ x, name, key }, ys, edge = "") => x.map((value, i) =>
+        [this.spec.title, `${name ?? key}${edge}`, value, ys[i]]);
+      return drawn.flatMap((mark) => [...rowsOf(mark, mark.y),
+        ...Array.isArray(mark.y0) ? rowsOf(mark, mark.y0, ", lower edge") : []]);
     }
   }
 

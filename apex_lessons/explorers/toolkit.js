@@ -11,6 +11,9 @@
 //   enabled  settings -> {trait: false}       controls that do nothing now
 //   shown    settings -> {trait: value}       what such a control shows in their place
 //   spoken   how many of the sentences the live region says (2)
+//   results  [trait]: what only a kernel sets, given to all of these with the settings
+//   begin    model -> end: what runs as long as the view is there
+//   busy     settings -> sentence or "": what a kernel is working on now
 //
 // A frame is {x: axis, y: axis, marks: [mark], at?, alt?}; `at` is the x whose values
 // the legend shows while nobody points at the picture.
@@ -173,12 +176,13 @@ const toolkit = (() => {
       this.id = freshId();
       this.words = html("div", { class: "apx-words" });
       this.alarm = html("p", { class: "apx-alarm", role: "alert" });
+      this.sign = html("p", { class: "apx-sign", role: "status" });
       this.live = html("p", { class: "apx-live", "aria-live": "polite" });
       this.stage = html("div", { class: "apx-stage" }, ...drawn.map((plot) => plot.node));
       this.root = html("section", { class: "apx", "data-explorer": spec.name,
         "aria-labelledby": `${this.id}-title` },
-      html("div", { class: "apx-frame" }, this.head(actions), this.alarm, this.stage,
-        this.panel(actions), this.words, this.foot(actions), this.live));
+      html("div", { class: "apx-frame" }, this.head(actions), this.alarm, this.sign,
+        this.stage, this.panel(actions), this.words, this.foot(actions), this.live));
       // JupyterLab would take arrow keys, Enter and letters for shortcuts of its own
       const reached = "input, select, textarea, button, [tabindex]";
       for (const node of this.root.querySelectorAll(reached)) {
@@ -254,6 +258,12 @@ const toolkit = (() => {
       attributes(this.root, { "data-state": state });
     }
 
+    /** Says over the picture what a kernel is doing; "" when it is done. */
+    work(text) {
+      say(this.sign, text);
+      attributes(this.root, { "aria-busy": Boolean(text) });
+    }
+
     note(text) {
       say(this.done, text);
       say(this.live, text);
@@ -283,6 +293,7 @@ const toolkit = (() => {
         download: (kind) => this.download(kind) });
       el.append(this.view.root);
       this.listen();
+      this.end = definition.begin?.(model);
       this.refresh();
       this.fromLink();
     }
@@ -291,13 +302,17 @@ const toolkit = (() => {
       const names = this.spec.controls.map(({ name }) => `change:${name}`);
       const changed = () => this.fromModel();
       const linked = () => this.fromLink();
+      const results = (this.definition.results ?? []).map((name) => `change:${name}`);
+      const arrived = () => this.refresh();
       for (const name of names) this.model.on(name, changed);
+      for (const name of results) this.model.on(name, arrived);
       addEventListener("hashchange", linked);
       const sizes = new ResizeObserver(() => this.fit());
       for (const plot of this.plots) sizes.observe(plot.surface);
       const unfollow = followTheme(this.view.root);
       this.unlisten = () => {
         for (const name of names) this.model.off(name, changed);
+        for (const name of results) this.model.off(name, arrived);
         removeEventListener("hashchange", linked);
         sizes.disconnect();
         unfollow();
@@ -307,6 +322,7 @@ const toolkit = (() => {
     /** The view goes: nothing listens any more, and the last move is not lost. */
     close() {
       this.unlisten();
+      this.end?.();
       cancelAnimationFrame(this.frame);
       clearTimeout(this.speaking);
       clearTimeout(this.saving);
@@ -325,6 +341,13 @@ const toolkit = (() => {
     stored() {
       return Object.fromEntries(this.spec.controls.map(({ name }) =>
         [name, this.model.get(name)]));
+    }
+
+    /** The settings, and with them what a kernel made of them. */
+    given() {
+      const results = (this.definition.results ?? []).map((name) =>
+        [name, this.model.get(name)]);
+      return { ...this.settings, ...Object.fromEntries(results) };
     }
 
     use(values) {
@@ -376,10 +399,12 @@ const toolkit = (() => {
     }
 
     draw() {
-      const { definition, settings, view } = this;
+      const { definition, view } = this;
+      const settings = this.given();
       view.show(settings, definition.shown?.(settings) ?? {},
         definition.enabled?.(settings) ?? {});
       const problem = outside(this.spec, settings) ?? definition.problem?.(settings);
+      view.work(problem ? "" : definition.busy?.(settings) ?? "");
       if (problem) {
         view.complain(problem, "problem");
         return;

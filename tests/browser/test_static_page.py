@@ -297,3 +297,28 @@ def test_a_move_is_drawn_within_a_frame(name, kept, capsys):
     with capsys.disabled():
         print(f"\n{name}: {found}")
     assert found.within(16)
+
+
+def test_an_explorer_that_needs_a_kernel_says_so(open_page, tmp_path):
+    """Lesson 05's live one: a sign while it waits, words when nothing answered."""
+    live = importlib.import_module("apex_lessons.explorers.extrapolation")
+    (tmp_path / "live.html").write_text(static_page([live.LiveExtrapolation()]),
+                                        encoding="utf-8")
+    page = open_page((tmp_path / "live.html").as_uri())
+    page.wait_for_function("window.ready")
+    said, sign = words(page), page.locator(".apx-sign")
+    assert "needs a kernel" not in said and sign.inner_text() == ""
+    sliders(page)[0].focus()
+    page.keyboard.press("ArrowRight")
+    page.evaluate(DRAWN)
+    assert sign.inner_text().startswith("Reading 2,176 bytes")
+    assert page.locator(".apx").get_attribute("aria-busy") == "true"
+    page.wait_for_function("document.querySelector('.apx-words').innerText"
+                           ".includes('needs a kernel')", timeout=9000)
+    assert sign.inner_text() == "" and said.split("\n")[0] in words(page)
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    page.set_viewport_size({"width": 320, "height": 760})
+    page.evaluate(DRAWN)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    assert page.evaluate(CUT) == [] and page.complaints == []
