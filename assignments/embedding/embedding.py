@@ -26,9 +26,10 @@
 #
 # **How it works.** Replace `raise NotImplementedError()` by your program. Below each
 # task are examples: they say in words what is wrong, and you may run them as often as
-# you like. Points come from *other* inputs, of other sizes. You may use everything in
-# torch and in `apex_lessons`, and write cells of your own. Cells marked as read-only
-# are restored before grading.
+# you like. (The number before a hint stands for the wrong answer that it belongs to.)
+# Points come from *other* inputs, of other sizes. You may use everything in torch and
+# in `apex_lessons`, and write cells of your own. Cells marked as read-only are restored
+# before grading.
 
 # %% nbgrader={"grade_id": "imports", "locked": true}
 import math

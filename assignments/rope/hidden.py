@@ -71,6 +71,13 @@ def _read_down_the_columns(height, width, head_dim, base):
     return tables(torch.cat((rows * inv_freq, columns * inv_freq), 1))
 
 
+def _divides_by_the_height(height, width, head_dim, base):
+    inv_freq = frequencies(head_dim // 2, base)
+    patch = torch.arange(height * width)
+    rows, columns = (patch // height).double(), (patch % height).double()
+    return tables(torch.cat((rows[:, None] * inv_freq, columns[:, None] * inv_freq), 1))
+
+
 def _one_line(height, width, head_dim, base):
     count = torch.arange(height * width).double()
     return tables(count[:, None] * frequencies(head_dim, base))
@@ -120,6 +127,10 @@ AXIAL = Task(
         WrongAnswer("reads-down-the-columns", _read_down_the_columns,
             "Your patches are numbered down the columns. They come row by row, as one"
             " reads a page: patch number n is in row n // width.", 0),
+        WrongAnswer("divides-by-the-height", _divides_by_the_height,
+            "You divide the patch's number by the height. A row is `width` patches"
+            " long, so the number is divided by the width; in a square nobody can tell.",
+            1),
         WrongAnswer("one-line", _one_line,
             "These are the tables of a line of height × width tokens. Two patches above"
             " each other are then as far apart as the picture is wide.", 0),

@@ -25,9 +25,10 @@
 #
 # **How it works.** Replace `raise NotImplementedError()` by your program. Below each
 # task are examples: they say in words what is wrong, and you may run them as often as
-# you like. Points come from *other* inputs, of other sizes. You may use everything in
-# torch and in `apex_lessons`, and write cells of your own. Cells marked as read-only
-# are restored before grading.
+# you like. (The number before a hint stands for the wrong answer that it belongs to.)
+# Points come from *other* inputs, of other sizes. You may use everything in torch and
+# in `apex_lessons`, and write cells of your own. Cells marked as read-only are restored
+# before grading.
 
 # %% nbgrader={"grade_id": "imports", "locked": true}
 import torch
@@ -94,6 +95,7 @@ check_example(
     ],
     hints={
         0.54318: "Patches are numbered row by row: 6 is in row 6 // 4.",
+        -2.2523: "A row is `width` patches long, not `height`.",
     },
 )
 
@@ -358,7 +360,7 @@ check_example(
     wanted=tensor([0.0, 0.9413, 1.108], dtype=float64),
     hints={
         1.4886: "The sine has the wrong sign.",
-        0.0: "The sine is missing: q0 k1 - q1 k0 for each pair.",
+        0.0: "Only cosines: that is not all where q and k point apart.",
     },
 )
 

@@ -38,6 +38,7 @@ def test_a_stub_is_not_attempted():
     def stub(x):
         raise NotImplementedError
     assert said_of(stub).status == "not attempted"
+    assert "NotImplementedError" in said_of(stub).message
     assert said_of(lambda x: None).status == "not attempted"
 
 
