@@ -129,7 +129,7 @@ AXIAL = Task(
             " reads a page: patch number n is in row n // width.", 0),
         WrongAnswer("divides-by-the-height", _divides_by_the_height,
             "You divide the patch's number by the height. A row is `width` patches"
-            " long, so the number is divided by the width; in a square nobody can tell.",
+            " long: the number is divided by the width. In a square nobody can tell.",
             1),
         WrongAnswer("one-line", _one_line,
             "These are the tables of a line of height × width tokens. Two patches above"
