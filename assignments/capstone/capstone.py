@@ -454,20 +454,20 @@ check_example(
 # that you computed, and with the one line that computes it. About 150 words.
 
 # %% [markdown] nbgrader={"grade_id": "written-claims", "grade": true, "solution": true}
-# 1. Tying saves one table: 128,000 × 4,096 = 524 million. For half of the model that
-# would be all. Thirty-two layers of this width hold billions (attention alone is about
-# 4 d² = 67 million a layer with full heads, 2.1 billion together; the feed-forward part
-# is not given). So false, whatever the rest is. 2. `(rope.wavelengths(
-# rope.inverse_frequencies(128)) > 4096).sum()` gives 18 of 64 pairs that never finish a
-# turn: false. 3. The factor is 0.1 ln 16 + 1 = 1.277 on cos and sin, so a score gets
-# its square, 1.63: they grow by 63 %. False; true only for q alone.
+# 1. Tying saves one table: 128,000 × 4,096 = 524 million. Untied, the model has two
+#    such tables and the rest, and one table is half of that only if the rest is empty.
+#    Thirty-two layers are not empty, so false, whatever their sizes.
+# 2. `(rope.wavelengths(rope.inverse_frequencies(128)) > 4096).sum()` gives 18 of 64
+#    pairs that never finish a turn: false.
+# 3. The factor is 0.1 ln 16 + 1 = 1.277 on cos and sin, so a score gets its square,
+#    1.63: it grows by 63 %. False.
 #
 # ### BEGIN MARK SCHEME
-# - 1 point: claim 1 false, with 524 million and any sound lower bound for the rest.
-# - 1 point: claim 2 false, with the number of pairs (18 of 64) and the line for it.
+# - 1 point: claim 1 false: one table, 524 million, is half of the untied model only if
+#   the rest is empty (or: any sound lower bound for the layers).
+# - 1 point: claim 2 false, with the number of pairs (18 of 64).
 # - 1 point: claim 3 false, with the square (1.63).
-# - 1 point: every verdict rests on a number computed by a line that runs; "not enough
-#   is said" for claim 1 is accepted with a bound.
+# - 1 point: each number comes with a line that computes it and runs.
 # ### END MARK SCHEME
 
 # %% [markdown]

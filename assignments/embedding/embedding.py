@@ -316,15 +316,16 @@ check_example(
 
 # %% [markdown] nbgrader={"grade_id": "written-int8", "grade": true, "solution": true}
 # (a) Each number of a row is off by at most half a step, 1/254 of the row's largest
-# magnitude. The norm divides by the row's size, so the relative error stays: well under
-# a per cent of the vector's length, mostly noise, and the same each time the token is
-# read. (b) A logit is a sum of d products. The errors of a row add up with random
-# signs, so they grow with the root of d, and each row has its own: two tokens whose
-# logits are close can change places. Every step compares 128,000 rows, while a look-up
-# reads one. (c) Replace the table in one use at a time by `codes * scales`, keep the
-# other exact, and compare the loss, or count how often the best token changes. (d) Keep
-# the head in 16 bits and only the look-up in eight (no longer one tensor: the memory of
-# the head comes back), or use smaller groups than a row (more scales to store).
+# magnitude. The norm divides by the row's size, so the relative error stays: for normal
+# numbers about one per cent of the vector's length, mostly noise, and the same each
+# time the token is read. (b) A logit is a sum of d products. The errors of a row add up
+# with random signs, so they grow with the root of d, and each row has its own: two
+# tokens whose logits are close can change places. Every step compares 128,000 rows,
+# while a look-up reads one. (c) Replace the table in one use at a time by `codes *
+# scales`, keep the other exact, and compare the loss, or count how often the best token
+# changes. (d) Keep the head in 16 bits and only the look-up in eight (no longer one
+# tensor: the memory of the head comes back), or use smaller groups than a row (more
+# scales to store).
 #
 # ### BEGIN MARK SCHEME
 # - 1 point: (a) the error is bounded by half a step of the row, relative to the row;

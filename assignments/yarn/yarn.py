@@ -339,15 +339,16 @@ check_example(
 # Are they still good? About 150 words.
 
 # %% [markdown] nbgrader={"grade_id": "written-place", "grade": true, "solution": true}
-# (a) The norm divides by the size of what W_q gives: a factor before it cancels (up to
-# epsilon; if all of a head turns, exactly so). (b) On the weight of the q-norm, on its
-# rotary dimensions, with the square of the factor. Or on the softmax scale, with the
-# square, if the whole head turns. Or on cos and sin, each with the first power. (c) The
-# factor sharpens attention at every length, so short texts change as well: compare loss
-# and a few tasks at short length with and without it, next to the long ones. (d) With
-# the factor on q's side (weight of the q-norm, or softmax scale) keys do not change, so
-# the cache is good. If cos and sin carry it, cached keys lack it, and mixing both kinds
-# is wrong. (If the frequencies change as well, the cache is void in any case.)
+# (a) The norm divides by the size of what W_q gives: a factor before it cancels, up to
+# epsilon, where the whole head turns; where only a part does, the norm makes the rest
+# smaller instead. (b) On the weight of the q-norm, on its rotary dimensions, with the
+# square of the factor. Or on the softmax scale, with the square, if the whole head
+# turns. Or on cos and sin, each with the first power. (c) The factor sharpens attention
+# at every length, so short texts change as well: compare loss and a few tasks at short
+# length with and without it, next to the long ones. (d) With the factor on q's side
+# (weight of the q-norm, or softmax scale) keys do not change, so the cache is good. If
+# cos and sin carry it, cached keys lack it, and mixing both kinds is wrong. (If the
+# frequencies change as well, the cache is void in any case.)
 #
 # ### BEGIN MARK SCHEME
 # - 1 point: (a) the norm divides the factor away.
