@@ -2,10 +2,11 @@
 
 const texts = (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  let serial = 0;
-
-  /** A name that no other element of the page has. */
-  const freshId = () => `apx${++serial}`;
+  /** A name that no other element of the page has, whichever module made that one. */
+  const freshId = () => {
+    globalThis.apexExplorerIds = (globalThis.apexExplorerIds ?? 0) + 1;
+    return `apx${globalThis.apexExplorerIds}`;
+  };
 
   // --- numbers ------------------------------------------------------------------
 

@@ -2,7 +2,10 @@
 
 import importlib
 
+import nbformat
+
 from notebooks.machine import build
+from notebooks.machine.site.collect import EXPLORER, outputs_of
 from tests.explorers.page import LESSONS
 
 PAGES = [source.stem for source in build.page_sources()
@@ -18,6 +21,15 @@ def _place(name):
         if f".{name}()\n" in text:
             return page
     return None
+
+
+def how_many(page):
+    """Explorers that a stored page shows, those that need a kernel among them."""
+    if page not in PAGES:
+        return 0
+    notebook = nbformat.read(build.FOLDER / f"{page}.ipynb", as_version=4)
+    return sum(output.data.get("text/plain", "").startswith(EXPLORER)
+               for _, output in outputs_of(notebook))
 
 
 PLACES = {name: page for name in CLASSES if (page := _place(name))}

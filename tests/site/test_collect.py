@@ -5,7 +5,7 @@ import pytest
 
 from notebooks.machine import build
 from notebooks.machine.site import collect, front, pages
-from tests.site.explorers import PAGES, PLACES
+from tests.site.explorers import PAGES, how_many
 
 ALT = ("Wavelengths of 64 pairs on a log axis, from 6.283 to 54,410 tokens; 18 pairs "
        "never finish a turn in 4,096 tokens. A dial shows each pair at position 100; "
@@ -89,7 +89,7 @@ def test_run_anew_a_page_is_the_stored_one(name, tmp_path, monkeypatch):
     anew, stored = collect.run_anew(source), collect.as_stored(source)
     assert anew == stored
     live = sum(collect.STATE in output.data for _, output in collect.outputs_of(anew))
-    assert live == sum(place == name for place in PLACES.values())
+    assert live == how_many(name)
     kept, = tmp_path.glob("*.ipynb")
     kept.touch()
     before = kept.stat().st_mtime_ns

@@ -88,7 +88,7 @@ def explorer(output, assets: Assets, loaded: set[str]) -> str:
     module = module_of(state, assets)
     settings = {name: value for name, value in state.items()
                 if name not in ("_esm", "_css")}
-    stored = json.dumps(settings).replace("</", "<\\/")
+    stored = json.dumps(settings, sort_keys=True).replace("</", "<\\/")
     still = picture(still_of(output, assets)) if "image/png" in output.data else ""
     script = "" if module in loaded else f'<script defer src="{module}"></script>'
     loaded.add(module)
