@@ -150,6 +150,8 @@ def difference(answer: Any, wanted: Any, place: str = "") -> Diagnosis:
         return Diagnosis("wrong", "text", f"In the result{place}: {words}")
     found = problem(answer, wanted) or relation([answer], [wanted], TOLERANCE)
     words = found.message.removeprefix("On input 1 of 1: ")
+    if found.mistake == "dtype":  # not always the dtype of the input
+        words = f"its dtype is {answer.dtype}, wanted is {wanted.dtype}."
     return Diagnosis("wrong", found.mistake,
                      f"In the result{place}: {words} Yours: {_shown(answer)}")
 

@@ -56,6 +56,12 @@ def test_an_answer_without_a_hint_is_described(function, mistake):
     assert said_of(function).mistake == mistake
 
 
+def test_a_dtype_is_named_and_no_rule_is_made_of_it():
+    said = said_of(lambda x: (2 * x).double())
+    assert "torch.float64, wanted is torch.float32." in said.message
+    assert "keeps the dtype" not in said.message
+
+
 def test_the_given_tensors_stay_for_the_next_run():
     given = {"x": torch.tensor([1.0])}
     diagnosed(lambda x: x.mul_(3), given, torch.tensor([3.0]), {})
