@@ -50,6 +50,7 @@ torch.set_num_threads(1)
 # | [02 RMSNorm](02-rmsnorm.ipynb) | What does dividing by the RMS keep, and what does it lose? | 45 |
 # | [03 RoPE](03-rope.ipynb) | How can turning a vector tell its position? | 45 |
 # | [04 YaRN](04-yarn.ipynb) | How are the frequencies changed for longer texts? | 45 |
+# | [05 Past the trained length](05-length-extrapolation.ipynb) | What fails on longer texts, and what rescues it? | 45 |
 # | [06 The reference, checked](06-the-reference-checked.ipynb) | Which claims of the source text are right? | to look up |
 #
 # The course follows the *APEX-1 Mathematical Reference, Part 1*. We call it **the

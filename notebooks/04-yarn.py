@@ -1170,5 +1170,5 @@ print(f"APEX-1 Large slows {apex.facts()['fast_slowed']} pairs that turn over 32
 # - DeepSeek-V3 technical report (arXiv:2412.19437), 4.3.
 # - The code of the authors: `jquesnelle/yarn`, `scaled_rope/`.
 #
-# Next: [page 06](06-the-reference-checked.ipynb), where every claim of the reference is
-# checked.
+# Next: [page 05](05-length-extrapolation.ipynb), where small models are read past their
+# trained length, and each method of this page is measured.
