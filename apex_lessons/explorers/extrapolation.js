@@ -30,8 +30,10 @@ const lesson05 = (() => {
   const mean = (values) => sum(values) / values.length;
 
   /** "a, b and c" */
-  const joined = (parts) => parts.length < 2 ? parts.join("")
-    : `${parts.slice(0, -1).join(", ")} and ${parts[parts.length - 1]}`;
+  const joined = (parts, word = "and") => parts.length < 2 ? parts.join("")
+    : `${parts.slice(0, -1).join(", ")} ${word} ${parts[parts.length - 1]}`;
+
+  const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
   /** Whole ticks for positions, and the byte where training ended. */
   function positionAxis(length) {
@@ -61,18 +63,20 @@ const lesson05 = (() => {
     text: "trained length" };
 
   return Object.freeze({ METHODS, TRAINED, BIN, DISTANCES, GUESS, TITLES, SHORT, LOOKS,
-    COUNTS, counted, sum, mean, joined, positionAxis, distanceAxis, airy,
-    trainedRule });
+    COUNTS, counted, sum, mean, joined, capital, positionAxis, distanceAxis,
+    airy, trainedRule });
 })();
 
 const stored = (() => {
   const { format, percent } = toolkit;
   const { METHODS, TRAINED, BIN, DISTANCES, GUESS, TITLES, SHORT, LOOKS, COUNTS,
-    counted, sum, mean, joined, positionAxis, distanceAxis, airy, trainedRule } = lesson05;
+    counted, sum, mean, joined, capital, positionAxis, distanceAxis, airy,
+    trainedRule } = lesson05;
   const TABLE = /* results */ null;
   const WHOLE = 10000;                 // of a nat: losses and entropies of whole texts
   const PART = 1000;                   // of a nat: losses of position bins
   const PLAIN = ["none", "dynamic_ntk"];
+  const NEAR = 1.25;                   // zoomed in: up to so many times the least value
   const HOW = { matched: "zero-shot", tuned: "after fine-tuning",
     "static 4": "zero-shot with factor 4", "static 8": "zero-shot with factor 8" };
 
@@ -104,10 +108,9 @@ const stored = (() => {
     const { text, scaling, length } = asked(settings);
     const lengths = TABLE.lengths.filter((other) => chosen(settings).some((name) =>
       row(name, { text, scaling, length: other }))).map((other) => format(other));
-    const choose = lengths.length ? `choose ${joined(lengths)} bytes, or other methods`
-      : "choose other methods";
+    const some = lengths.length ? `${joined(lengths, "or")} bytes, or ` : "";
     return `Read ${HOW[scaling]}, these methods were not measured at ` +
-      `${format(length)} bytes: ${choose}.`;
+      `${format(length)} bytes: choose ${some}other methods.`;
   }
 
   // --- numbers
@@ -187,6 +190,13 @@ const stored = (() => {
     return drawn(settings).sort((a, b) => order(a) - order(b));
   }
 
+  /** The methods that set how far the axes reach. */
+  function near(settings, found) {
+    const names = ranked(settings);
+    if (!settings.zoom || settings.view === "distance") return names;
+    return names.filter((name) => found[name] <= NEAR * found[names[0]]);
+  }
+
   /** With how many seeds the first of the methods is ahead of the second. */
   function ahead(settings) {
     const [first, second] = ranked(settings).map((name) => stepsOf(settings, name));
@@ -254,22 +264,24 @@ const stored = (() => {
     const of = settings.seed === "mean" ? `the mean of ${counted(found.seeds, "seed")}`
       : `seed ${settings.seed} alone`;
     const start = `${place(settings, found)}: **${TITLES[best]}**`;
+    const more = found.drawn > others.length + 1 ? "; the others lie in between" : "";
     const first = `${withRange(settings, found, best)} ${unit}, ${of}`;
     if (!others.length) return `${start} has ${first}.`;
     const rest = joined(others.map((name) =>
       `${TITLES[name]} ${withRange(settings, found, name)}`));
-    return `${start} ${verb}, ${first}; ${rest}.`;
+    return `${start} ${verb}, ${first}; ${rest}${more}.`;
   }
 
   /** Whether the seeds tell the first from the second: each seed read with both. */
   function certainty(settings, found) {
     if (found.ahead === undefined || found.seeds < 2) return [];
     const [best, next] = ranked(settings).map((name) => TITLES[name]);
+    const start = `${capital(best)} `;
     const over = settings.view === "entropy" ? "lies below" : "is ahead of";
     const all = `each of the ${counted(found.seeds, "seed")}`;
-    if (found.ahead === found.seeds) return [`${best} ${over} ${next} with ${all}.`];
-    return [`${best} ${over} ${next} with ${COUNTS[found.ahead]} of the ` +
-      `${counted(found.seeds, "seed")}: too close to call.`];
+    if (found.ahead === found.seeds) return [`${start}${over} ${next} with ${all}.`];
+    return [`${start}${over} ${next} with ${COUNTS[found.ahead]} of the ` +
+      `${counted(found.seeds, "seed")} only: too close to call.`];
   }
 
   function there(settings, found) {
@@ -289,6 +301,11 @@ const stored = (() => {
     if (missing.length) {
       told.push(`Not measured ${HOW[scaling]}, and so not drawn: ` +
         `${joined(missing.map((name) => TITLES[name]))}.`);
+    }
+    const far = drawn(settings).filter((name) => !near(settings, found).includes(name));
+    if (far.length) {
+      told.push(`Beyond the zoomed picture: ${joined(far.map((name) =>
+        `${TITLES[name]} (**${number(settings, found[name])}**)`))}.`);
     }
     if (scaling === "matched" && length === TRAINED && found.drawn > 1) {
       told.push("At the trained length the factor is 1: every method is plain RoPE.");
@@ -363,7 +380,9 @@ const stored = (() => {
 
   function curves(settings, found) {
     const lines = drawn(settings).flatMap((name) => marksOf(settings, name));
-    const values = lines.flatMap((mark) => [...mark.y, ...(mark.y0 ?? [])]);
+    const close = near(settings, found);
+    const values = lines.filter((mark) => close.includes(mark.key.split(",")[0]))
+      .flatMap((mark) => [...mark.y, ...(mark.y0 ?? [])]);
     const height = HEIGHTS[settings.view];
     const extra = [reading(settings, found)];
     if (hasBins(settings)) extra.push(trainedRule);
@@ -384,9 +403,18 @@ const stored = (() => {
   /** The texts as a whole: a row a method, a dot a seed, the range and the mean. */
   function ranking(settings, found) {
     const names = ranked(settings);
+    const close = near(settings, found);
     const { label, unit, times = 1 } = HEIGHTS[settings.view];
+    const ends = close.flatMap((name) =>
+      [times * found[`${name}_least`], times * found[`${name}_most`]]);
+    const { low, high: reach } = airy(ends, 0.01);
+    const high = reach + 0.2 * (reach - low);
     const marks = names.flatMap((name, k) => {
       const y = names.length - k;
+      if (!close.includes(name)) {
+        return [{ kind: "text", key: name, x: high, y, dy: 4, anchor: "end",
+          text: `${number(settings, found[name])} →` }];
+      }
       const { colour, marker, hollow } = LOOKS[name];
       const values = whole(settings, row(name, asked(settings)));
       const several = values.length > 1;
@@ -401,14 +429,11 @@ const stored = (() => {
         { kind: "text", key: name, x: times * found[`${name}_most`], y, dx: 10, dy: 4,
           text: number(settings, found[name]) }];
     });
-    const ends = names.flatMap((name) =>
-      [times * found[`${name}_least`], times * found[`${name}_most`]]);
-    const { low, high } = airy(ends, 0.01);
     return { marks,
-      x: { label: `${label}, whole texts`, unit, low, high: high + 0.2 * (high - low) },
+      x: { label: `${label}, whole texts`, unit, low, high },
       y: { label: "", low: 0.4, high: names.length + 0.6, ticks: names.map((name, k) =>
         ({ value: names.length - k, text: SHORT[name] })) },
-      alt: `${label} over whole texts, from the best to the worst: ` +
+      alt: `${label} over whole texts, in this order: ` +
         `${joined(names.map((name) => `${TITLES[name]} ` +
           `${number(settings, found[name])}`))}.` };
   }
@@ -425,7 +450,7 @@ const stored = (() => {
     draw: (settings, found) => ({ curves: curves(settings, found),
       ranking: ranking(settings, found) }),
     enabled: (settings) => ({ at: hasBins(settings), text: settings.view !== "distance",
-      scaling: settings.view !== "factor",
+      scaling: settings.view !== "factor", zoom: settings.view !== "distance",
       length: !asked(settings).scaling.startsWith("static") }),
     shown: (settings) => asked(settings),
   };

@@ -49,6 +49,7 @@ SHORT_NAMES = {
 PAPERS = ("none", "position_interpolation", "ntk_aware", "yarn")
 SHORT, LONG = results.LENGTHS[0], results.LENGTHS[-1]  # SHORT is the trained length
 PLAIN = ("none", "dynamic_ntk")  # on short text these two are plain RoPE
+NEAR = 1.25  # zoomed in: up to so many times the least value
 WHOLE, PART = 10_000, 1_000  # a nat in the table: of whole texts, of position bins
 UNITS = {"position": "nats a byte", "distance": "of the answers right",
          "length": "nats a byte", "entropy": "nats", "factor": "nats a byte"}
@@ -119,7 +120,7 @@ def _capital(text: str) -> str:
 
 def _preset(names: tuple[str, ...], **settings) -> dict[str, Any]:
     plain = {"view": "position", "text": "recall", "scaling": "matched", "length": 2048,
-             "seed": "mean"}
+             "seed": "mean", "zoom": False}
     return {**plain, **settings, **{name: name in names for name in METHODS}}
 
 
@@ -135,6 +136,7 @@ class ExtrapolationExplorer(Explorer):
         "length": list(results.LENGTHS),
         "seed": ["mean", *map(str, SEEDS)],
         "at": Range(1, LONG, 1, log=True),
+        "zoom": [False, True],
         **{name: [False, True] for name in METHODS},
     }
     labels = {
@@ -147,6 +149,8 @@ class ExtrapolationExplorer(Explorer):
             "mean": f"mean and range, {ALL_SEEDS}",
             **{str(seed): f"seed {seed} alone" for seed in SEEDS}}),
         "at": Label("Position, or distance, to read at", unit="bytes"),
+        "zoom": Label("Zoom in on the methods near the best",
+                      hint="values up to 1.25 times the least"),
         **{name: Label(_capital(title)) for name, title in METHODS.items()},
     }
     presets = {
@@ -169,6 +173,7 @@ class ExtrapolationExplorer(Explorer):
     length = traitlets.Int(2048).tag(sync=True)
     seed = traitlets.Unicode("mean").tag(sync=True)
     at = traitlets.Int(1024).tag(sync=True)
+    zoom = traitlets.Bool(False).tag(sync=True)
     none = traitlets.Bool(True).tag(sync=True)
     position_interpolation = traitlets.Bool(True).tag(sync=True)
     ntk_aware = traitlets.Bool(True).tag(sync=True)
@@ -310,6 +315,7 @@ class ExtrapolationExplorer(Explorer):
         figure, axis = new_figure(8.0, 3.9)
         for method in self.drawn():
             self._draw(axis, method)
+        axis.set_ylim(*self.heights())
         ticks = {"length": results.LENGTHS, "entropy": results.LENGTHS,
                  "distance": EIGHTS, "factor": (1, 4, 8)}.get(self.view)
         if ticks:
@@ -321,6 +327,17 @@ class ExtrapolationExplorer(Explorer):
             axis.axvline(SHORT, color="black", lw=1, ls="--", label="trained length")
         figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=8.5)
         return figure
+
+    def heights(self) -> tuple[float, float]:
+        """How far the vertical axis reaches; zoomed in, not to what lies far off."""
+        if self.view == "distance":
+            return 0.0, 1.03
+        facts, names = self.facts(), self.drawn()
+        limit = NEAR * min(facts[name] for name in names) if self.zoom else math.inf
+        values = [value for name in names if facts[name] <= limit
+                  for _, values in self.curve(name) for value in values]
+        air = max(0.07 * (max(values) - min(values)), 0.01)
+        return max(0.0, min(values) - air), max(values) + air
 
     def _draw(self, axis, method: str) -> None:
         from apex_lessons.figures.extrapolation import LOOKS

@@ -153,7 +153,7 @@ def test_what_was_not_measured_is_said_in_words(tmp_path):
     assert "not drawn: Llama 3." in " ".join(shown[0]["words"])
     assert shown[0]["facts"]["missing"] == explorer(some).facts()["missing"] == 1
     assert "not measured at 2,048 bytes: choose other methods" in shown[1]["problem"]
-    assert "choose 512, 2,048 and 4,096 bytes" in shown[2]["problem"]
+    assert "choose 512, 2,048 or 4,096 bytes" in shown[2]["problem"]
     assert shown[3]["problem"] == "No method is chosen: tick one or more."
     for state in (none, wrong_length, only()):
         with pytest.raises(ValueError, match="were not measured|No method"):
@@ -200,6 +200,27 @@ def test_the_curves_are_the_stored_curves(tmp_path):
                for length in results.LENGTHS]
     assert [sum(v) / len(v) for _, v in explorer(states[2]).curve("yarn")] == (
         pytest.approx(lengths))
+
+
+def test_zooming_in_leaves_out_what_lies_far_off(tmp_path):
+    """Without training interpolation loses more than twice what YaRN does."""
+    states = [only("yarn", "position_interpolation", zoom=zoom)
+              for zoom in (False, True)]
+    whole, zoomed = run_states(tmp_path, ExtrapolationExplorer, states)
+    far = whole["facts"]["position_interpolation"]
+    assert far > 1.25 * whole["facts"]["yarn"]
+    assert f"picture: position interpolation (**{far:.3f}**)" in zoomed["words"][-2]
+    assert "Beyond" not in " ".join(whole["words"])
+    for shown, state, inside in ((whole, states[0], True), (zoomed, states[1], False)):
+        curves, ranking = shown["frames"]["curves"], shown["frames"]["ranking"]
+        yarn, other = (marks(shown, "curves", "line")[name]["y"]
+                       for name in ("yarn", "position_interpolation"))
+        assert curves["y"]["low"] < min(yarn) and max(yarn) < curves["y"]["high"]
+        assert (max(other) < curves["y"]["high"]) == inside
+        assert (far < ranking["x"]["high"]) == inside
+        low, high = explorer(state).heights()
+        assert close(low, curves["y"]["low"]) and close(high, curves["y"]["high"])
+    assert shown["facts"] == whole["facts"]
 
 
 def test_words_carry_the_facts(tmp_path):
