@@ -13,9 +13,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import browser  # noqa: E402
 
-# The tests that start sandboxes.
+# The tests that start sandboxes, or look at processes as Linux shows them.
 TESTS = ("tests/grading/test_hostile.py", "tests/grading/test_sandbox.py",
-         "tests/grading/test_class.py", "tests/assignments/test_graded.py")
+         "tests/grading/test_class.py", "tests/grading/test_hub.py",
+         "tests/assignments/test_graded.py")
 TRIAL = ["bwrap", "--ro-bind", "/", "/", "--unshare-pid", "--unshare-net", "true"]
 NONE = """\
 The tests of grading did NOT run: there is no sandbox here, bubblewrap is missing or may

@@ -60,3 +60,8 @@ def test_make_test_asks(monkeypatch):
     monkeypatch.setattr(course_tests.bubblewrap, "options", lambda about: ["--asked"])
     command = course_tests.pytest_command(False, {"BROWSER": "skip"})
     assert "--asked" in command
+
+
+def test_the_clean_machine_gets_it_too():
+    script = (course_tests.build.ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "missing+=(bubblewrap)" in script and "unset BROWSER SANDBOX" in script
