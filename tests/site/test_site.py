@@ -365,3 +365,44 @@ def test_a_server_serves_the_same(visit, served):
         page = visit(f"{name}.html", start=served)
         assert page.asked == [] and page.complaints == []
         assert page.locator(".apx").count() == how_many(name)
+
+
+def test_a_served_site_stays_readable_without_a_network(visit, served):
+    """After one visit the next page opens, explorers and all, with the server gone."""
+    page = visit("index.html", start=served)
+    page.evaluate("navigator.serviceWorker.ready")
+    page.wait_for_function("navigator.serviceWorker.controller !== null")
+    page.context.set_offline(True)
+    gone = f"fetch('{PAGES[0]}.ipynb').then(() => false, () => true)"
+    assert page.evaluate(gone)  # what was not kept is out of reach
+    for name in (next(iter(PLACES.values())), PAGES[0]):
+        page.goto(f"{served}/{name}.html")
+        page.wait_for_selector("html[data-ready]", state="attached")
+        assert page.locator(".apx").count() == how_many(name)
+        assert page.locator("h1").inner_text()
+    page.goto(f"{served}/search.html?q=wavelength")
+    assert page.locator("#results li").count() >= 5
+
+
+def test_code_can_be_folded_away_and_stays_so(visit):
+    name = next(iter(PLACES.values()))
+    page = visit(f"{name}.html")
+    fold = page.get_by_role("button", name="Hide code")
+    code, output = page.locator(".cell_input").first, page.locator(".cell_output").first
+    assert code.is_visible() and fold.get_attribute("aria-pressed") == "false"
+    fold.click()
+    assert not code.is_visible() and output.is_visible()
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert not code.is_visible() and fold.get_attribute("aria-pressed") == "true"
+    fold.click()
+    assert code.is_visible()
+
+
+def test_the_menu_marks_the_section_that_is_read(visit):
+    page = visit(f"{PAGES[0]}.html")
+    link = page.locator("#menu .contents li li a").nth(3)
+    link.click()
+    page.wait_for_function("(one) => one.getAttribute('aria-current') === 'location'",
+                           arg=link.element_handle())
+    assert page.locator("#menu .contents a[aria-current]").count() == 1

@@ -10,6 +10,7 @@ host, and columns too narrow for the explorers. The site needs no server and no 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import io
 import os
 import re
@@ -89,6 +90,19 @@ def lay_out(folder: Path, out: Path) -> None:
     shutil.rmtree(out / "_sources", ignore_errors=True)
 
 
+def keep_offline(site: Path) -> None:
+    """Write the script that keeps a served site, with the list of what it keeps."""
+    files = sorted(path for pattern in ("*.html", "_static/*", "explorers/*")
+                   for path in site.glob(pattern))
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    names = ",\n  ".join(f'"{file.relative_to(site).as_posix()}"' for file in files)
+    text = (SETTINGS / "theme" / "offline.js").read_text(encoding="utf-8")
+    text = text.replace("/* version */", f"lessons-{digest.hexdigest()[:12]}")
+    build.write_whole(site / "offline.js", text.replace("/* files */", names))
+
+
 def make(out: Path, workshop: Path, stored: bool) -> None:
     """Build the whole site in the workshop, then put it in place of the one before."""
     sources = [source for source in build.page_sources()
@@ -98,6 +112,7 @@ def make(out: Path, workshop: Path, stored: bool) -> None:
     write_sources(gather(sources, stored), workshop / "source", workshop / "beside")
     lay_out(workshop / "source", workshop / "html")
     shutil.copytree(workshop / "beside", workshop / "html", dirs_exist_ok=True)
+    keep_offline(workshop / "html")
     shutil.rmtree(out, ignore_errors=True)
     shutil.move(workshop / "html", out)
 

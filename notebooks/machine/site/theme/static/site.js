@@ -8,17 +8,17 @@
   const system = matchMedia("(prefers-color-scheme: dark)");
   const paper = matchMedia("print");
 
-  function stored() {
-    try { return localStorage.getItem("theme"); } catch { return null; }
+  function stored(name) {
+    try { return localStorage.getItem(name); } catch { return null; }
   }
 
-  function store(theme) {
-    try { localStorage.setItem("theme", theme); } catch { /* kept for this page only */ }
+  function store(name, value) {
+    try { localStorage.setItem(name, value); } catch { /* kept for this page only */ }
   }
 
   function themes() {
     const button = document.querySelector(".theme");
-    let chosen = stored();
+    let chosen = stored("theme");
     const apply = () => {
       const theme = chosen ?? (system.matches ? "dark" : "light");
       root.dataset.theme = paper.matches ? "light" : theme;
@@ -27,7 +27,7 @@
     button.hidden = false;
     button.addEventListener("click", () => {
       chosen = root.dataset.theme === "dark" ? "light" : "dark";
-      store(chosen);
+      store("theme", chosen);
       apply();
     });
     system.addEventListener("change", apply);
@@ -168,7 +168,52 @@
     root.dataset.ready = "";
   }
 
+  // --- code that can be folded away -----------------------------------------------------
+
+  function foldCode() {
+    const button = document.querySelector(".fold");
+    if (!button) return;
+    const set = (folded) => {
+      root.classList.toggle("no-code", folded);
+      button.setAttribute("aria-pressed", folded);
+    };
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const folded = button.getAttribute("aria-pressed") !== "true";
+      store("code", folded ? "folded" : "shown");
+      set(folded);
+    });
+    set(stored("code") === "folded");
+  }
+
+  // --- where the reader is ----------------------------------------------------------------
+
+  /** The menu marks the section that is being read. */
+  function followSections() {
+    const links = new Map(all("#menu .contents a").map((link) => [link.hash.slice(1), link]));
+    const watcher = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const link = links.get(target.id);
+        if (isIntersecting) link.setAttribute("aria-current", "location");
+        else link.removeAttribute("aria-current");
+      }
+    }, { rootMargin: "-12% 0px -87% 0px" });
+    for (const section of all("article section section[id]")) {
+      if (links.has(section.id)) watcher.observe(section);
+    }
+  }
+
+  /** A site from a server is kept for the time without a network. */
+  function keepOffline() {
+    if (!location.protocol.startsWith("http")) return;
+    navigator.serviceWorker?.register("offline.js").catch((error) =>
+      console.warn(`This site is not kept for offline reading: ${error.message}`));
+  }
+
   themes();
+  foldCode();
+  followSections();
+  keepOffline();
   menu();
   scrollers();
   copyButtons();
