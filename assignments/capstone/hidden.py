@@ -161,7 +161,7 @@ def decode_scores(q, k, cached_k, start, inv_freq) -> Tensor:
 
 def decode_case(generator, cached, new, *, start=None) -> dict:
     heads, width = whole(generator, 1, 4), 2 * whole(generator, 3, 6)
-    inv_freq = rope.inverse_frequencies(width)
+    inv_freq = rope.inverse_frequencies(width, 1000.0 * whole(generator, 5, 500))
     start = cached if start is None else start
     old = torch.arange(start - cached, start)
     keys = turn(normal(generator, 2, heads, cached, width), old, inv_freq)
@@ -408,7 +408,8 @@ def headed(x, weight, heads, cos, sin, layout) -> Tensor:
 
 def path_case(generator, **changes) -> dict:
     width, head_dim = whole(generator, 6, 10), 2 * whole(generator, 4, 7)
-    config = {"n_heads": 2, "n_kv_heads": 2, "head_dim": head_dim, "base": 10_000.0,
+    base = 1000.0 * whole(generator, 5, 500)
+    config = {"n_heads": 2, "n_kv_heads": 2, "head_dim": head_dim, "base": base,
               "layout": "interleaved", "scale_embedding": False, "norm_offset": 0.0,
               "eps": 1e-5, "yarn": None} | changes
     weights = {"table": normal(generator, 9, width) * 0.02,

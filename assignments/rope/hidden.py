@@ -25,6 +25,11 @@ def frequencies(width: int, base: float) -> Tensor:
     return base**-exponent
 
 
+def any_frequencies(generator, pairs: int) -> Tensor:
+    """Those of a base that a program cannot guess."""
+    return frequencies(2 * pairs, 1000.0 * whole(generator, 5, 500))
+
+
 def tables(angles: Tensor) -> tuple[Tensor, Tensor]:
     return angles.cos().float(), angles.sin().float()
 
@@ -167,7 +172,7 @@ def cache_case(generator, shift, *, batch=2, far=0) -> dict:
     length, pairs = whole(generator, 3, 6), whole(generator, 2, 5)
     old = far + torch.arange(length).expand(batch, length) * 2
     moved = old + torch.stack([torch.full((length,), step) for step in shift])
-    inv_freq = frequencies(2 * pairs, 10_000.0)
+    inv_freq = any_frequencies(generator, pairs)
     unturned = normal(generator, batch, 2, length, 2 * pairs)
     return {"keys": _turn(unturned, _angles(old, inv_freq)), "old_positions": old,
             "new_positions": moved, "inv_freq": inv_freq}
@@ -365,7 +370,7 @@ def section_case(generator, sections, *, text=False) -> dict:
     line = torch.arange(length) + whole(generator, 1, 9)
     drawn = [line if text else whole(generator, 0, 30, length) for _ in range(3)]
     return {"positions": torch.stack(drawn), "sections": list(sections),
-            "inv_freq": frequencies(2 * sum(sections), 1_000_000.0)}
+            "inv_freq": any_frequencies(generator, sum(sections))}
 
 
 def _time_only(positions, sections, inv_freq):
@@ -456,7 +461,7 @@ def distance_case(generator, distances, *, aligned=False) -> dict:
     pairs = whole(generator, 3, 6)
     q = normal(generator, 2 * pairs, dtype=torch.float64)
     k = q * 2 if aligned else normal(generator, 2 * pairs, dtype=torch.float64)
-    return {"q": q, "k": k, "inv_freq": frequencies(2 * pairs, 10_000.0),
+    return {"q": q, "k": k, "inv_freq": any_frequencies(generator, pairs),
             "distances": torch.tensor(distances)}
 
 
