@@ -44,6 +44,15 @@ def test_a_stored_picture_that_is_no_longer_right_is_refused():
         collect.state_of_explorer(page.cells[1], output, collect.imports_of(page), "03")
 
 
+def test_a_picture_made_on_another_machine_may_differ():
+    page = page_with("from apex_lessons import explorers",
+                     "explorers.rope.WavelengthClock()")
+    page.cells[1].metadata.tags = [build.MACHINE]
+    output = shows(page.cells[1], "[explorer] Wavelengths of 32 pairs.")
+    names = collect.imports_of(page)
+    assert collect.state_of_explorer(page.cells[1], output, names, "05")["base"] == 1e4
+
+
 def test_an_explorer_that_needs_more_than_imports_is_refused():
     page = page_with("from apex_lessons import explorers\nwidth = 64",
                      "explorers.rope.WavelengthClock(head_dim=width)")
@@ -80,6 +89,14 @@ def test_the_readme_lists_every_page_for_the_front():
     assert set(front.rows(front.readme())) >= set(PAGES)
 
 
+def without_what_was_measured(notebook):
+    """A ``machine`` cell's state is another one at every run."""
+    for cell, output in collect.outputs_of(notebook):
+        if build.MACHINE in cell.metadata.get("tags", []):
+            output.data.pop(collect.STATE, None)
+    return notebook
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_run_anew_a_page_is_the_stored_one(name, tmp_path, monkeypatch):
@@ -87,10 +104,10 @@ def test_run_anew_a_page_is_the_stored_one(name, tmp_path, monkeypatch):
     monkeypatch.setattr(collect, "KEPT", tmp_path)
     source = build.FOLDER / f"{name}.py"
     anew, stored = collect.run_anew(source), collect.as_stored(source)
-    assert anew == stored
     live = sum(collect.STATE in output.data for _, output in collect.outputs_of(anew))
     assert live == how_many(name)
+    assert without_what_was_measured(anew) == without_what_was_measured(stored)
     kept, = tmp_path.glob("*.ipynb")
-    kept.touch()
     before = kept.stat().st_mtime_ns
-    assert collect.run_anew(source) == stored and kept.stat().st_mtime_ns == before
+    collect.run_anew(source)
+    assert kept.stat().st_mtime_ns == before
