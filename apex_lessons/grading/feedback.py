@@ -33,7 +33,8 @@ EXCEPTIONS = {name for name, kind in vars(builtins).items()
 KNOWN_MESSAGES = [re.compile(text) for text in (
     r"name '(\w+)' is not defined", r"'(\w+)' object has no attribute '(\w+)'",
     r"module '(\w+)' has no attribute '(\w+)'", r"'(\w+)' object is not callable",
-    r"(\w+)\(\) got an unexpected keyword argument '(\w+)'")]
+    r"(\w+)\(\) got an unexpected keyword argument '(\w+)'",
+    r"(\w+)\(\) missing 1 required positional argument: '(\w+)'")]
 TYPES = {"list", "tuple", "dict", "str", "int", "float", "complex", "bool", "NoneType",
          "set", "function", "method", "type", "module", "generator", "ndarray",
          "Tensor", "range", "bytes", "dtype", "torch", "numpy", "np", "math", "object",

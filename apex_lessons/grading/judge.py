@@ -74,10 +74,15 @@ def judge_values(task: Task, outputs: list[list[Any]], *, seed: int) -> TaskResu
 def _criterion(criterion, got: list, want: list, tolerance: float | None):
     for number, (answer, right) in enumerate(zip(got, want, strict=True), start=1):
         if not same(answer, right, tolerance):
-            where = f"Hidden input {number} of {len(want)}: " if len(want) > 1 else ""
-            return CriterionResult(criterion.name, 0.0, criterion.points,
-                                   where + feedback.difference(answer, right))
+            return CriterionResult(criterion.name, 0.0, criterion.points, where(
+                answer, number, len(want)) + feedback.difference(answer, right))
     return CriterionResult(criterion.name, criterion.points, criterion.points, "")
+
+
+def where(answer: Any, number: int, count: int) -> str:
+    """Which of a line's cases it is, unless it is the same with all of them."""
+    everywhere = isinstance(answer, Trouble) and answer.kind in ("undefined", "broken")
+    return "" if everywhere or count == 1 else f"Hidden input {number} of {count}: "
 
 
 def _is_nothing(output: Any) -> bool:

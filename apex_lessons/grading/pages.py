@@ -175,7 +175,7 @@ def _distribution(results: list[dict], assignment: Assignment) -> Html:
 
 
 def _mistake_table(results: list[dict], assignment: Assignment) -> Html:
-    """Which mistakes, how often; those without a name by their state."""
+    """Which mistakes, how often; those without a name by what was found."""
     graded = [task for one in results for task in one["tasks"]]
     counts = Counter((task["name"], task["mistake"] or _unnamed(task))
                      for task in graded if task["status"] != "right")
@@ -190,8 +190,11 @@ def _mistake_table(results: list[dict], assignment: Assignment) -> Html:
 
 
 def _unnamed(task: dict) -> str:
-    attempted = task["status"] != "not attempted"
-    return "(no known mistake)" if attempted else task["status"]
+    """What was found in the first line that is not right, without its details."""
+    if task["status"] == "not attempted":
+        return task["status"]
+    found = next(line["message"] for line in task["criteria"] if line["message"])
+    return re.split(r" \(|: ", re.sub(r"^Hidden input \d+ of \d+: ", "", found))[0]
 
 
 def _rubric(results: list[dict], assignment: Assignment) -> Html:

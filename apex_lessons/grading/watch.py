@@ -32,7 +32,7 @@ class Usage:
     """What all processes of a sandbox use together."""
 
     seconds: float = 0.0  # of processor time, those that ended included
-    memory: float = 0.0  # MB that belong to them alone, not to files
+    memory: float = 0.0  # MB that are no file's; what forks share counts for each
     processes: int = 0  # threads included
 
 
@@ -78,11 +78,12 @@ def _add(process: int, total: Usage) -> None:
     with open(f"/proc/{process}/stat", "rb") as file:
         # what follows the name, which may hold anything, brackets too
         fields = file.read().rpartition(b") ")[2].split()
-    with open(f"/proc/{process}/statm", "rb") as file:
-        resident, shared = map(int, file.read().split()[1:3])
+    with open(f"/proc/{process}/status", "rb") as file:
+        sizes = dict(line.split(b":", 1) for line in file if line.startswith(b"Rss"))
     total.seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     total.processes += int(fields[17])
-    total.memory += (resident - shared) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    for kind in (b"RssAnon", b"RssShmem"):
+        total.memory += int(sizes.get(kind, b"0 kB").split()[0]) / 1024
 
 
 class Watch:
@@ -94,7 +95,7 @@ class Watch:
         self.left = left  # seconds of processor time for all steps
         self.attempt = Attempt()
         self.target = self.attempt.events
-        self.unread, self.size = b"", 0
+        self.unread, self.size, self.ended = b"", 0, False
         self.now = Usage()
         self.all_steps = self.one_step = None  # (processor, clock) where they began
         self.clock = time.monotonic()
@@ -106,13 +107,13 @@ class Watch:
 
     def run(self) -> Attempt:
         """Watch until the runner ends or is ended."""
-        looked, ended = self.clock, False
-        while not ended and not self.attempt.stopped:
+        looked = self.clock
+        while not self.ended and not self.attempt.stopped:
             for key, _ in self.selector.select(INTERVAL):
                 if key.fileobj is self.process.stdin:
                     self._write()
                 else:
-                    ended = not self._read()
+                    self._read()
             if time.monotonic() - looked >= INTERVAL:
                 self._look()
                 looked = time.monotonic()
@@ -132,8 +133,8 @@ class Watch:
         if not self.outgoing:
             self.selector.unregister(self.process.stdin)
 
-    def _read(self) -> bool:
-        """Take in what has come; False at the end."""
+    def _read(self) -> None:
+        """Take in what has come."""
         data = os.read(self.process.stdout.fileno(), CHUNK)
         self.size += len(data)
         *lines, self.unread = (self.unread + data).split(b"\n")
@@ -141,7 +142,7 @@ class Watch:
             self._take(line)
         if self.size > self.limits.answers << 20 or len(self.target) > MOST_EVENTS:
             self.attempt.stopped = "answers"
-        return bool(data)
+        self.ended |= not data
 
     def _take(self, line: bytes) -> None:
         try:
@@ -154,6 +155,7 @@ class Watch:
             self._new_step(step if isinstance(step, str) else None)
         if name == "end":
             self.attempt.step = None
+        self.ended |= name == "bye"
         if name == "ready" and self.target is self.attempt.events:
             self.target = self.attempt.answers
             self._send(_frame(json.dumps(self.inputs).encode()))

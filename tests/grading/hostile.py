@@ -71,9 +71,15 @@ for _ in range(12):
         time.sleep(100)
 time.sleep(100)
 """), 0, 4, "It used more memory than is allowed"),
+    "shared-memory": (scale("""
+import mmap
+held = [mmap.mmap(-1, 10**8) for _ in range(10**3)]
+for one in held:
+    for place in range(0, 10**8, mmap.PAGESIZE):
+        one[place] = 1
+"""), 0, 4, "It used more memory than is allowed"),
     "hidden-memory": (scale("""
-import ctypes, mmap, os
-libc = ctypes.CDLL(None)
+import os
 try:
     os.memfd_create("a")
 except PermissionError:
@@ -84,7 +90,7 @@ import resource
 limits = [resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
           for name in ("DATA", "FSIZE", "NPROC", "CORE")]
 raise Exception(f"limits {limits}")
-"""), 3, 4, f"limits {[(most, most) for most in (1000 << 20, 64 << 20, 64, 0)]}"),
+"""), 3, 4, f"limits {[(most, most) for most in (700 << 20, 64 << 20, 64, 0)]}"),
     "output-bomb": (scale("import sys\nwhile True:\n    sys.stdout.write('y' * 10**6)\n"
                           "    sys.stderr.write('y' * 10**6)\n"), 0, 4, SLOW),
     "much-output": (beside("for _ in range(300):\n    print('y' * 10**6)\n"), 3, 4, ""),
@@ -122,6 +128,12 @@ for who in (1, -1, os.getppid()):
     "closes-everything": (scale("import os\nos.closerange(0, 200)\n"), 0, 4, ENDED),
     "fills-the-disk": (beside("for number in range(100):\n    open(str(number), 'wb')"
                               ".write(b'a' * 10**7)\n"), 3, 4, "No space left"),
+    "never-ends-dying": (beside("""
+class Undead:
+    def __del__(self):
+        while True: pass
+undead = Undead()
+"""), 3, 4, ""),
     "left-running": (notebook([*cells(scale=SCALE.replace(
         "return", "import time\n    time.sleep(0.3)\n    return")), code("""
 import os, signal, sys, threading
@@ -210,7 +222,6 @@ events = [{"event": "answer", "step": f"{task}/{line}", "case": case, "points": 
            "answer": {"value": True, "points": 3, "error": ["a"], "message": [[]]}}
           for task in ("scale", "norm") for line in (0, 1) for case in (0, 1)]
 events += [{"event": ["a"]}, {"event": "end", "label": [1], "error": {}}, [],
-           {"event": "bye"},
            {"event": "read", "notes": 1, "sources": [], "written": 7}]
 for descriptor in range(3, 20):
     try:
@@ -218,6 +229,14 @@ for descriptor in range(3, 20):
     except OSError:
         pass
 """), 0, 0, NUMBERS),
+    "forged-end": (beside("""
+import os
+for descriptor in range(3, 20):
+    try:
+        os.write(descriptor, b'{"event": "bye"}\\n')
+    except OSError:
+        pass
+"""), 0, 0, ENDED),
     "asks-early": (beside("""
 import os, select
 heard = []

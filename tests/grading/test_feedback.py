@@ -21,6 +21,8 @@ SOURCES = {"scale": "def scale(x, dim):\n    return rotate(x)\n"}
     ("'Tensor' object has no attribute 'rotate'",
      ": 'Tensor' object has no attribute 'rotate'"),
     ("'Tensor' object has no attribute 'v1234'", ""),
+    ("scale() missing 1 required positional argument: 'dim'",
+     ": scale() missing 1 required positional argument: 'dim'"),
     ("scale() got an unexpected keyword argument 'x'",
      ": scale() got an unexpected keyword argument 'x'")])
 def test_only_messages_that_are_known_beforehand_pass(message, shown):

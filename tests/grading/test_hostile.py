@@ -17,7 +17,7 @@ from apex_lessons.grading import classroom, sandbox, store, watch
 from apex_lessons.grading.sandbox import Limits
 from tests.grading import hostile, tiny
 
-LIMITS = Limits(seconds=6.0, memory=1000, patience=10.0)
+LIMITS = Limits(seconds=6.0, memory=700, patience=10.0)
 MARK = 90_000_000 + os.getpid()  # seconds that a daemon wants to sleep
 
 
@@ -53,6 +53,8 @@ def hand_in(submitted, port, out):
                             ("SUBMITTED", str(submitted))):
             data = data.replace(word.encode(), repr(value).encode())
         (submitted / f"{student}.ipynb").write_bytes(data)
+    with open(os.path.join(os.fsencode(submitted), b"caf\xe9.ipynb"), "wb") as file:
+        file.write(tiny.notebook(tiny.cells()))  # a name from a Latin-1 system
     (submitted / "nothing").mkdir()
     (submitted / "wrong-files").mkdir()
     (submitted / "wrong-files" / "tiny.docx").write_bytes(b"x")
@@ -105,7 +107,8 @@ def test_each_gets_what_it_earned_and_a_reason(graded, student):
     ("linked-folder", "nothing handed in", "A link was handed in"),
     ("folder", "unreadable", "no ordinary file"),
     ("pipe", "unreadable", "no ordinary file"),
-    ("two-files", "graded", "tiny.ipynb was graded, not draft.ipynb")])
+    ("two-files", "graded", "tiny.ipynb was graded, not draft.ipynb"),
+    ("caf\udce9", "graded", "7 of 7 points")])
 def test_files_that_are_no_notebook(graded, student, status, words):
     assert graded.results[student]["status"] == status
     assert words in graded.page(student)
@@ -113,7 +116,7 @@ def test_files_that_are_no_notebook(graded, student, status, words):
 
 def test_nobody_is_lost(graded):
     handed_in = [*hostile.SUBMISSIONS, "nothing", "wrong-files", "link",
-                 "linked-folder", "folder", "pipe", "two-files"]
+                 "linked-folder", "folder", "pipe", "two-files", "caf\udce9"]
     assert sorted(graded.results) == sorted(handed_in)
     assert "not graded" not in {one["status"] for one in graded.results.values()}
     assert len(list((graded.out / "results").iterdir())) == len(handed_in)

@@ -1,6 +1,7 @@
 """The pages about a class."""
 
 import html.parser
+import math
 
 import pytest
 
@@ -36,7 +37,8 @@ def results(assignment):
             result_of(assignment, "cy", [right[0], wrong[1]]),
             result_of(assignment, "dee", [], status="nothing handed in",
                       reason="No file.", file=""),
-            result_of(assignment, "eve", [], status="not graded")]
+            result_of(assignment, "eve", [], status="not graded"),
+            result_of(assignment, "fay", [lambda x, dim: x[0] * math.inf, None])]
 
 
 class Outline(html.parser.HTMLParser):
@@ -89,8 +91,10 @@ def test_the_overview_counts_mistakes(results, assignment):
     page = pages.overview(results, assignment, {one["student"]: "x" for one in results})
     row = page[page.index("<td>no-eps</td>"):]
     assert row.startswith('<td>no-eps</td><td class="number">2</td>')
-    assert "67 %" in row[:200] and "Where is eps?" in row[:300]
-    assert "Points (mean 4 of 7)" in page  # (7 + 3 + 6 + 0) / 4: eve is not counted
+    assert "50 %" in row[:200] and "Where is eps?" in row[:300]
+    assert "Points (mean 3.2 of 7)" in page  # (7 + 3 + 6 + 0 + 0) / 5: not eve
+    assert "<td>The result has 0 axes, wanted are 1.</td>" in page
+    assert "<td>Your function ended with TypeError.</td>" in page
 
 
 def test_the_table_has_no_points_for_who_is_not_graded(results, assignment):
@@ -102,4 +106,4 @@ def test_the_table_has_no_points_for_who_is_not_graded(results, assignment):
 
 def test_written_answers_are_shown_as_text(results, assignment):
     page = pages.written_answers(results, assignment)
-    assert "&lt;i&gt;So&lt;/i&gt; it is." in page and page.count("(nothing)") == 2
+    assert "&lt;i&gt;So&lt;/i&gt; it is." in page and page.count("(nothing)") == 3
