@@ -44,7 +44,8 @@ def stream_case(generator, *shape, dtype=torch.float32, weight_dtype=torch.float
                 size=1.0, watched=False) -> dict:
     width = whole(generator, 4, 8)
     residual, x = (normal(generator, *shape, width) * size for _ in range(2))
-    return {"residual": residual.to(dtype), "x": x.to(dtype), "eps": 0.01,
+    return {"residual": residual.to(dtype), "x": x.to(dtype),
+            "eps": whole(generator, 50, 1000) / 10_000,
             "weight": (normal(generator, width) / 8).to(weight_dtype),
             "watched": watched}
 

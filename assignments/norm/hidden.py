@@ -19,6 +19,11 @@ from apex_lessons.grading.task import (
 )
 
 
+def some_epsilon(generator) -> float:
+    """Large enough to be felt beside squares near 1."""
+    return whole(generator, 1, 1000) / 10_000
+
+
 def unit(x: Tensor, eps: float, dim=-1) -> Tensor:
     """x over its root mean square, in x's own dtype."""
     return x * torch.rsqrt(x.square().mean(dim=dim, keepdim=True) + eps)
@@ -38,7 +43,7 @@ def group_case(generator, *shape, groups, weight=None) -> dict:
     sizes = torch.logspace(-1, 1, groups).repeat_interleave(width // groups)
     drawn = normal(generator, width) if weight is None else torch.full((width,), weight)
     return {"x": normal(generator, *shape, width) * sizes, "weight": drawn,
-            "groups": groups, "eps": 1e-5}
+            "groups": groups, "eps": some_epsilon(generator)}
 
 
 def half_group_case(generator, groups) -> dict:
@@ -141,7 +146,7 @@ def head_case(generator, *, partial: bool) -> dict:
     batch, heads, length = (whole(generator, 2, 4) for _ in range(3))
     width = 2 * whole(generator, 4, 7)
     return {"x": normal(generator, batch, heads, length, width) * 3,
-            "weight": 1 + normal(generator, width) / 2, "eps": 0.1,
+            "weight": 1 + normal(generator, width) / 2, "eps": some_epsilon(generator),
             "rotary_dim": width - 2 if partial else width}
 
 
@@ -384,7 +389,7 @@ def shard_case(generator, *widths, dtype=torch.float32, size=1.0) -> dict:
     return {"shards": [(normal(generator, rows, width) * scale).to(dtype)
                        for width, scale in zip(widths, sizes)],
             "weights": [(1 + normal(generator, width) / 4).to(dtype)
-                        for width in widths], "eps": 0.01}
+                        for width in widths], "eps": some_epsilon(generator)}
 
 
 def _pieces(shards, weights, inverse):

@@ -55,7 +55,8 @@ def ends_case(generator) -> dict:
 
 
 def ramp_case(generator) -> dict:
-    return {"head_dim": 2 * whole(generator, 16, 40), "base": 10_000.0,
+    return {"head_dim": 2 * whole(generator, 16, 40),
+            "base": 1000.0 * whole(generator, 5, 500),
             "factor": float(whole(generator, 2, 20)),
             "trained_length": 1024 * whole(generator, 2, 9),
             "beta_fast": float(whole(generator, 16, 40)),

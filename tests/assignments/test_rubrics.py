@@ -1,9 +1,11 @@
 """What every program earns: the solution all, the stub nothing, a mistake its share."""
 
 import ast
+import inspect
 
 import pytest
 
+from apex_lessons.exercises.diagnosis import copied
 from apex_lessons.grading import judge
 from tests.assignments import course
 from tests.assignments.course import NAMES, TASKS
@@ -98,3 +100,16 @@ def test_the_rubric_tells_shares_apart(name):
     earned = {wrong.earns for task in course.assignment(name).tasks
               for wrong in task.wrong_answers}
     assert 0 in earned and len(earned) >= 3
+
+
+@every_task
+def test_a_program_that_ignores_an_argument_does_not_earn_all(name, task):
+    """Each argument of the right program in turn keeps the value of the first input."""
+    found = course.task_of(name, task)
+    first = judge.cases_of(found, 0)[0][0]
+    names = list(inspect.signature(found.answer).parameters)
+    for argument in names:
+        def careless(*values, **given):
+            given |= dict(zip(names, values)) | {argument: copied(first[argument])}
+            return found.answer(**given)
+        assert judged(found, careless).points < found.points, argument
