@@ -22,7 +22,7 @@ from notebooks.machine.site.collect import STATE, outputs_of
 
 PICTURES, MODULES = "pictures", "explorers"
 STOCK_WIDGET = re.compile(r"^[A-Z]\w*\((?:children|value|options)=")
-NO_KERNEL = ('<p class="no-kernel"><strong>Sliders or menus of stock ipywidgets stand '
+NO_KERNEL = ('<p class="no-kernel"><strong>Controls made with stock ipywidgets stand '
              "here</strong> when Python runs: download this page as a notebook to move "
              "them. What they open with follows below.</p>")
 
