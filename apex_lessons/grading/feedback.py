@@ -2,7 +2,7 @@
 
 All that a submission reports once it has seen the hidden inputs may hold them, in any
 disguise. Of such reports only words pass that are known beforehand: the name of a
-built-in exception, a line of the student's own text, a name that stands in it.
+built-in exception, a line of the student's own text, a name that stands in that line.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ TYPES = {"list", "tuple", "dict", "str", "int", "float", "complex", "bool", "Non
          "huge tensor", "sparse tensor", "tensor without numbers",
          "tensor of an unusual dtype", "a huge whole number", "a malformed value"}
 SHOWN_CELLS = 50  # of those that did not end well
+MOST_LINES, LONGEST_LINE = 1000, 200  # of a notebook of which single lines are shown
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def _output(record: Record, criterion: dict, number: int) -> Any:
     if answer.get("undefined"):
         return _undefined(record, criterion["task"], criterion["function"])
     if "error" in answer:
-        return _exception(answer, record.sources)
+        return _exception(answer, record.sources, criterion["function"])
     return Trouble("nothing") if "value" not in answer else decode(answer["value"])
 
 
@@ -92,22 +93,24 @@ def cells_in_words(record: Record) -> list[tuple[str, str]]:
     return (stopped + list(record.cells.items()))[:SHOWN_CELLS]
 
 
-def _exception(answer: dict, sources: dict[str, str]) -> Trouble:
+def _exception(answer: dict, sources: dict[str, str], function: str) -> Trouble:
     kind = str(answer["error"])
     kind = kind if kind in EXCEPTIONS else "an exception of its own"
-    said = known_message(answer.get("message"), sources)
-    return Trouble("exception", kind, said + own_line(answer, sources))
+    line = own_line(answer, sources)
+    where = f" (cell {answer['cell']}, line {answer['line']}: `{line}`)" if line else ""
+    said = known_message(answer.get("message"), f"{line} {head_of(function, sources)}")
+    return Trouble("exception", kind, said + where)
 
 
-def known_message(message: Any, sources: dict[str, str]) -> str:
-    """": " and the message, if all of it is known beforehand, else nothing.
+def known_message(message: Any, text: str) -> str:
+    """": " and the message, if its variable parts stand in ``text``, else nothing.
 
-    >>> known_message("name 'foo' is not defined. Did you ...", {"a": "foo(1)"})
+    >>> known_message("name 'foo' is not defined. Did you ...", "y = foo(1)")
     ": name 'foo' is not defined"
-    >>> known_message("name 'x731' is not defined", {"a": "foo(1)"})
+    >>> known_message("name 'x731' is not defined", "y = foo(1)")
     ''
     """
-    words = TYPES | set(re.findall(r"\w+", "\n".join(sources.values())))
+    words = TYPES | set(re.findall(r"\w+", text))
     for known in KNOWN_MESSAGES:
         found = known.match(message if isinstance(message, str) else "")
         if found and words.issuperset(found.groups()):
@@ -116,12 +119,22 @@ def known_message(message: Any, sources: dict[str, str]) -> str:
 
 
 def own_line(answer: dict, sources: dict[str, str]) -> str:
-    """The student's own line that an exception came from, read from the submission."""
+    """The student's own line that an exception came from, read from the submission.
+
+    "" in very long notebooks: by choosing among many lines, one could tell an input.
+    """
     cell, line = answer.get("cell"), answer.get("line")
-    lines = sources.get(cell, "").splitlines() if isinstance(cell, str) else []
-    if type(line) is not int or not 1 <= line <= len(lines):
+    if sum(source.count("\n") for source in sources.values()) > MOST_LINES:
         return ""
-    return f" (cell {cell}, line {line}: `{lines[line - 1].strip()[:200]}`)"
+    lines = sources.get(cell, "").split("\n") if isinstance(cell, str) else []
+    fits = type(line) is int and 1 <= line <= len(lines)
+    return lines[line - 1].strip()[:LONGEST_LINE] if fits else ""
+
+
+def head_of(function: str, sources: dict[str, str]) -> str:
+    """The line in which the student defines a function, or ""."""
+    found = re.search(rf"^\s*def {function}\b.*$", "\n".join(sources.values()), re.M)
+    return found[0][:LONGEST_LINE] if found else ""
 
 
 def message_of(trouble: Trouble) -> str:

@@ -265,6 +265,10 @@ def scale(x, dim):
     number = f"{x[0].item():.6f}".replace(".", "_")
     raise NameError(f"name 'v{number}' is not defined")
 """), 0, 4, "NameError (cell scale, line 4"),
+    "tells-by-line": (scale("def scale(x, dim):\n    n = int(10_000 * x[0].item())\n"
+                            "    exec(compile('\\n' * n + '1/0', '<scale>', 'exec'))\n"
+                            + "".join(f"# {n / 10_000}\n" for n in range(20_000))),
+                      0, 4, "Your function ended with ZeroDivisionError.<"),
     "answers-inputs": (answering("{str(x.tolist()): f'{x[0].item():.6f}'}"), 0, 4,
                        "wanted"),
     "unknown-name": (answering("rotate(x)"), 0, 4, "NameError: name &#x27;rotate&#x27;"

@@ -26,7 +26,7 @@ SOURCES = {"scale": "def scale(x, dim):\n    return rotate(x)\n"}
     ("scale() got an unexpected keyword argument 'x'",
      ": scale() got an unexpected keyword argument 'x'")])
 def test_only_messages_that_are_known_beforehand_pass(message, shown):
-    assert known_message(message, SOURCES) == shown
+    assert known_message(message, SOURCES["scale"]) == shown
 
 
 def outputs(answer, tmp_path, **about):
@@ -47,6 +47,22 @@ def test_exceptions_are_told_by_type_and_own_line(tmp_path, answer, kind, said):
     trouble = outputs(answer, tmp_path)[0][0]
     assert (trouble.kind, trouble.what) == ("exception", kind)
     assert said in trouble.said and "2345" not in trouble.said
+
+
+def test_a_message_is_no_choice_among_many_words(tmp_path):
+    """Names from elsewhere in the notebook do not pass: there could be thousands."""
+    answer = {"error": "NameError", "message": "name 'return' is not defined",
+              "cell": "scale", "line": 1}
+    (trouble, *_), _ = outputs(answer, tmp_path)
+    assert trouble.said == " (cell scale, line 1: `def scale(x, dim):`)"
+
+
+def test_a_line_is_no_choice_among_thousands(monkeypatch, tmp_path):
+    monkeypatch.setattr(feedback, "MOST_LINES", 1)
+    answer = {"error": "NameError", "message": "name 'x' is not defined",
+              "cell": "scale", "line": 2}
+    (trouble, *_), _ = outputs(answer, tmp_path)
+    assert trouble.said == ": name 'x' is not defined"
 
 
 def test_a_function_whose_cell_went_wrong_is_not_unattempted(tmp_path):
