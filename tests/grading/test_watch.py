@@ -49,8 +49,9 @@ def test_memory_of_a_child_is_counted_shared_memory_too(running, held):
 
 
 def test_processor_time_of_a_child_that_ended_still_counts(running):
-    program = ("import os, time\nif os.fork() == 0:\n    while time.process_time() < 0.3:"
-               " pass\n    os._exit(0)\nos.wait()\nprint(flush=True)\ntime.sleep(60)\n")
+    program = ("import os, time\nif os.fork() == 0:\n"
+               "    while time.process_time() < 0.3: pass\n    os._exit(0)\n"
+               "os.wait()\nprint(flush=True)\ntime.sleep(60)\n")
     assert watch.usage(running(program).pid).seconds >= 0.29
 
 
