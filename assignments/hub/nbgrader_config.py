@@ -57,7 +57,7 @@ def owner_of(user):
 
 
 def time_of(about):
-    """When a folder was last changed, in UTC. Its owner names any time, not this one."""
+    """When a folder was last changed, in UTC. Its owner can name other times only."""
     moment = datetime.fromtimestamp(about.st_ctime, timezone.utc)
     return moment.replace(tzinfo=None)
 
