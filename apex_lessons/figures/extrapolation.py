@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from matplotlib.figure import Figure
@@ -305,19 +305,100 @@ def _legend(figure: Figure) -> None:
     figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=8.5)
 
 
-def anonymous(methods: Sequence[str], *, length: int, text: str = "recall") -> Figure:
-    """Loss by position without names: the curves are called A, B and C, in order."""
+def unnamed(bands: Mapping[str, Sequence[Band]]) -> Figure:
+    """Loss by position of curves that are called by letters; bins of 128 bytes."""
     figure, axis = new_figure(7.2, 3.8)
-    curves = position_curves(methods, length=length, text=text)
-    for letter, curve, colour, style, marker in zip(
-        "ABC", curves, PALETTE, LINE_STYLES, MARKERS, strict=False
-    ):
-        _line(axis, curve, letter, (colour, style, marker))
+    looks = zip(PALETTE, LINE_STYLES, MARKERS, strict=True)
+    for (letter, values), look in zip(bands.items(), looks, strict=False):
+        middles = tuple((at + 0.5) * BIN for at in range(len(values)))
+        _line(axis, Curve("none", middles, tuple(values)), letter, look)
     _mark_trained(axis)
     axis.set(xlabel="position in the text, bytes", ylabel="loss, nats a byte")
-    axis.set_xlim(0, length)
     _legend(figure)
     return figure
+
+
+def describe_unnamed(bands: Mapping[str, Sequence[Band]]) -> str:
+    """Each curve's loss in the first 512 bytes and in the text's last quarter."""
+    lines = []
+    for letter, values in bands.items():
+        early = _mean([b.mean for b in values[: TRAINED // BIN]])
+        late = _mean([b.mean for b in values[-len(values) // 4 :]])
+        lines.append(
+            f"{letter}: first {TRAINED} bytes {early:.3f}, last quarter {late:.3f}"
+        )
+    return "\n".join(lines)
+
+
+# --- near and far -------------------------------------------------------------------
+
+NEAR, FAR = 128, TRAINED  # bytes: nearer than the one, at least as far as the other
+
+
+class NearFar(NamedTuple):
+    """One method's share of answers found near by and far away, bands over seeds."""
+
+    method: str
+    near: Band
+    far: Band
+    far_answers: int  # asked of each model
+
+
+def near_and_far_shares(
+    methods: Sequence[str] = tuple(METHODS), *, length: int, **settings
+) -> list[NearFar]:
+    """Answers less than 128 bytes back, and those 512 bytes back or more."""
+    split = DISTANCES.index(NEAR), DISTANCES.index(FAR)
+    rows = []
+    for method in methods:
+        counts = [
+            r.by_distance for r in select(method=method, length=length, **settings)
+        ]
+        near = band(_share(row[: split[0]]) for row in counts)
+        far = band(_share(row[split[1] :]) for row in counts)
+        asked = sum(n for _, n in counts[0][split[1] :])
+        rows.append(NearFar(method, near, far, asked))
+    return rows
+
+
+def _share(bins: Sequence[tuple[int, int]]) -> float:
+    return sum(right for right, _ in bins) / sum(n for _, n in bins)
+
+
+def near_and_far(
+    methods: Sequence[str] = tuple(METHODS), *, length: int, **settings
+) -> Figure:
+    """Each method as a point: answers found near by (x) and far away (y)."""
+    figure, axis = new_figure(7.2, 4.6)
+    for row in near_and_far_shares(methods, length=length, **settings):
+        colour, _, marker = LOOKS[row.method]
+        spread = {
+            "xerr": [[row.near.mean - row.near.low], [row.near.high - row.near.mean]],
+            "yerr": [[row.far.mean - row.far.low], [row.far.high - row.far.mean]],
+        }
+        axis.errorbar(
+            row.near.mean, row.far.mean, **spread, color=colour, marker=marker,
+            markersize=7, linewidth=1, label=METHODS[row.method][0], linestyle="none",
+        )  # fmt: skip
+    axis.set(
+        xlabel=f"share found, less than {NEAR} bytes back",
+        ylabel=f"share found, {FAR} bytes back or more",
+    )
+    _legend(figure)
+    return figure
+
+
+def describe_near_and_far(
+    methods: Sequence[str] = tuple(METHODS), *, length: int, **settings
+) -> str:
+    """One line a method: near, far, means over the seeds."""
+    rows = near_and_far_shares(methods, length=length, **settings)
+    lines = [f"{rows[0].far_answers} far answers are asked of each model"]
+    lines += [
+        f"{METHODS[row.method][0]}: near {row.near.mean:.2f}, far {row.far.mean:.2f}"
+        for row in rows
+    ]
+    return "\n".join(lines)
 
 
 # --- tables -------------------------------------------------------------------------
@@ -413,9 +494,3 @@ def tuned_table(text: str, methods: Sequence[str]) -> Table:
     head = ["method", "4x, before", "4x, after", "1x, after", "8x, after"]
     return Table(f"Loss on {text} text, nats a byte", head, rows)
 
-
-def describe_anonymous(methods: Sequence[str], *, length: int, **settings) -> str:
-    """The anonymous curves' loss in the first 512 bytes and in the last quarter."""
-    named = describe_loss_by_position(methods, length=length, **settings).splitlines()
-    pairs = zip("ABC", named, strict=False)
-    return "\n".join(f"{letter}:{line.split(':', 1)[1]}" for letter, line in pairs)

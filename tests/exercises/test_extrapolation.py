@@ -1,24 +1,27 @@
 """Checks of lesson 05: every mistake is named, every right way is right."""
 
+import numpy
 import pytest
 import torch
 
 from apex_lessons.exercises import extrapolation as lesson
 from apex_lessons.exercises.extrapolation import (
     CLUES,
-    CURVES,
     REASONS,
     check_entropy,
+    check_found_beyond,
     check_loss_by_position,
     check_three_curves,
+    curves_without_names,
     known_mistakes,
 )
-from apex_lessons.extrapolation import select
+from apex_lessons.extrapolation import band, select
 
 def said_of(answers):
     return check_three_curves(lambda: answers)
 
 
+CURVES = lesson._CURVES
 RIGHT = {letter: (method, REASONS[method]) for letter, method in CURVES.items()}
 
 
@@ -99,16 +102,43 @@ def test_words_nobody_knows_are_answered():
 
 def test_the_clues_are_what_the_measurement_shows():
     """Each clue holds for its curve on the stored data, and for no other curve."""
-    rows = {
-        method: [r.by_position for r in select(method=method, length=2048)]
-        for method in REASONS
-    }
-    early = {
-        m: sum(sum(r[:4]) for r in some) / len(some) / 4 for m, some in rows.items()
-    }
-    late = {
-        m: sum(sum(r[-4:]) for r in some) / len(some) / 4 for m, some in rows.items()
-    }
-    assert early["position_interpolation"] > max(early["none"], early["yarn"]) + 0.1
+    curves = curves_without_names()
+    early = {CURVES[x]: sum(b.mean for b in all_[:4]) / 4 for x, all_ in curves.items()}
+    late = {CURVES[x]: sum(b.mean for b in all_[-8:]) / 8 for x, all_ in curves.items()}
+    assert early["apex1"] > max(early["none"], early["yarn"]) + 0.2
     assert early["none"] == pytest.approx(early["yarn"], abs=0.1)
-    assert late["none"] > late["yarn"] + 0.05
+    assert late["none"] > early["none"] + 0.5 and late["none"] > late["yarn"] + 0.5
+    assert late["yarn"] < early["yarn"] and abs(late["apex1"] - early["apex1"]) < 0.4
+
+
+def test_the_curves_without_names_are_the_stored_ones():
+    bins = curves_without_names()["C"]
+    rows = [r.by_position for r in select(method="yarn", length=4096, text="natural")]
+    assert bins[7] == band(row[7] for row in rows)
+
+
+@pytest.mark.parametrize("given", [
+    {"a": "x"}, {"A": None}, {"A": (None, "kept")}, {"A": ("yarn",)}, "yarn", 3,
+    {"A": numpy.array(["none", "kept"])}])
+def test_odd_answers_get_words_and_no_traceback(given):
+    assert said_of(given).status in ("wrong", "not attempted")
+
+
+def test_small_letters_spaces_and_capitals_are_understood():
+    answers = {letter.lower(): (method.upper(), clue.replace("-", " "))
+               for letter, (method, clue) in RIGHT.items()}
+    assert said_of(answers).status == "right"
+
+
+@pytest.mark.parametrize("exponent", range(2, 8))
+def test_a_number_inside_the_logarithm_is_named(exponent):
+    said = check_entropy(lambda p: -(p * (p + 10.0**-exponent).log()).sum(-1))
+    assert said.mistake == "small-number-added"
+
+
+@pytest.mark.parametrize("right", [
+    lambda c, e, d: sum(r for (r, _), low in zip(c, e) if low >= d) / sum(
+        n for (_, n), low in zip(c, e) if low >= d),
+    lambda c, e, d: float(numpy.divide(*numpy.array(c[e.index(d):]).sum(0)))])
+def test_right_shares(right):
+    assert check_found_beyond(right).status == "right"

@@ -7,7 +7,7 @@ import warnings
 import pytest
 from matplotlib.figure import Figure
 
-from apex_lessons.extrapolation import LENGTHS, METHODS, band, seeds, select
+from apex_lessons.extrapolation import LENGTHS, METHODS, Band, band, seeds, select
 from apex_lessons.extrapolation.measuring import DISTANCES
 from apex_lessons.figures import extrapolation as pictures
 
@@ -17,7 +17,8 @@ FIGURES = {
     "loss_by_position": ((FOUR,), {"length": 4096, "text": "natural"}),
     "loss_by_length": ((FOUR,), {"value": "entropy"}),
     "accuracy_by_distance": ((FOUR,), {"length": 2048, "seed": 0}),
-    "anonymous": ((FOUR[:3],), {"length": 1024}),
+    "unnamed": (({"A": [Band(2, 1, 3)] * 8, "B": [Band(1, 1, 1)] * 8},), {}),
+    "near_and_far": ((), {"length": 4096}),
 }
 
 
@@ -112,3 +113,18 @@ def test_static_and_tuned_tables_hold_what_is_stored():
         )
     ).mean
     assert tuned[2].startswith(f"{after:.3f}")
+
+
+def test_near_and_far_are_shares_of_all_answers_in_their_bins():
+    (row,) = pictures.near_and_far_shares(["yarn"], length=2048)
+    counts = [r.by_distance for r in select(method="yarn", length=2048)]
+    assert DISTANCES[3] == 128 and DISTANCES[5] == 512
+    near = [sum(r for r, n in c[:3]) / sum(n for r, n in c[:3]) for c in counts]
+    far = [sum(r for r, n in c[5:]) / sum(n for r, n in c[5:]) for c in counts]
+    assert row.near == band(near) and row.far == band(far)
+    assert row.far_answers == sum(n for r, n in counts[0][5:])
+
+
+def test_unnamed_curves_are_told_by_their_letters():
+    words = pictures.describe_unnamed({"A": [Band(i, i, i) for i in range(16)]})
+    assert words == "A: first 512 bytes 1.500, last quarter 13.500"
