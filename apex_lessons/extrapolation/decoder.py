@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from apex_lessons.embedding import ScaledEmbedding
-from apex_lessons.errors import real_number, whole_number
+from apex_lessons.errors import real_number, tensor, whole_number
 from apex_lessons.norm import RMSNorm
 from apex_lessons.rope import apply_rotary, inverse_frequencies, rotary_tables
 from apex_lessons.yarn import ScaledFrequencies
@@ -122,8 +122,11 @@ class Block(nn.Module):
 class Decoder(nn.Module):
     """Byte ids [b, s] -> logits [b, s, 256].
 
-    Weights are drawn on the CPU with ``generator`` from N(0, 0.02^2); those that write
-    into the residual stream are divided by sqrt(2 n_layers) (GPT-2's rule).
+    Weights are drawn on the CPU with ``generator``: the embedding from N(0, 0.02^2),
+    each linear map's from N(0, 1 / inputs); those that write into the residual stream
+    are further divided by sqrt(2 n_layers) (GPT-2's rule).
+
+    Raises ValueError for token ids that are not [b, s] with b and s at least 1.
 
     >>> generator = torch.Generator().manual_seed(0)
     >>> Decoder(DecoderSettings(), generator)(torch.tensor([[72, 105]])).shape
@@ -171,6 +174,7 @@ class Decoder(nn.Module):
         score_factor: float = 1.0,
     ) -> Tensor:
         """[b, s] -> [b, s, d_model], normed: what the logits are computed from."""
+        _check_shape(token_ids)
         cos, sin = self.tables(token_ids.shape[-1], scaled)  # [s, w/2]
         x = self.embedding(token_ids)  # [b, s, d_model]
         for block in self.blocks:
@@ -190,3 +194,12 @@ class Decoder(nn.Module):
         """
         hidden = self.hidden(token_ids, scaled, score_factor=score_factor)
         return self.embedding.logits(hidden)
+
+
+def _check_shape(token_ids: Tensor) -> None:
+    shape = tuple(tensor("token_ids", token_ids).shape)
+    if len(shape) != 2 or 0 in shape:
+        raise ValueError(
+            f"token_ids must be [batch, length], each at least 1, got shape {shape};"
+            " one row of bytes is token_ids[None]"
+        )

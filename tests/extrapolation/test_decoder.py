@@ -100,6 +100,35 @@ def test_the_same_seed_gives_the_same_weights():
     assert not torch.equal(one.embedding.weight, other.embedding.weight)
 
 
+def test_weights_are_drawn_as_the_docstring_says():
+    """0.02 for the table, 1/sqrt(inputs), and less for what adds to the residual."""
+    settings = DecoderSettings(d_hidden=64)
+    decoder = Decoder(settings, torch.Generator().manual_seed(0))
+    wanted = {
+        "attention.qkv": 1 / math.sqrt(128),
+        "attention.out": 1 / math.sqrt(128 * 8),
+        "mlp.gate_up": 1 / math.sqrt(128),
+        "mlp.down": 1 / math.sqrt(64 * 8),
+    }
+    for name, deviation in wanted.items():
+        weights = [block.get_submodule(name).weight for block in decoder.blocks]
+        found = torch.stack(weights)
+        assert found.std().item() == pytest.approx(deviation, rel=0.02)
+        assert abs(found.mean().item()) < 0.02 * deviation
+    assert decoder.embedding.weight.std().item() == pytest.approx(0.02, rel=0.02)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 0), (0, 5), (1, 2, 3), ()])
+def test_ids_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match=r"token_ids must be \[batch, length\]"):
+        made()(torch.zeros(shape, dtype=torch.int64))
+
+
+def test_ids_that_are_no_tensor_are_refused():
+    with pytest.raises(TypeError, match="token_ids must be a tensor"):
+        made()([[1, 2]])
+
+
 @pytest.mark.parametrize(
     ("head_dim", "base"), [(8, 10_000.0), (32, 500_000.0), (2, 100.0)]
 )
