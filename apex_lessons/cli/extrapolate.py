@@ -17,7 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``extrapolate``; the first three may be given several times."""
     several = {"action": "append"}
     parser.add_argument("--length", type=int, metavar="BYTES", **several,
-                        help="a text length (default: 512 1024 2048 4096)")
+                        help="a text length (default: 1, 2, 4 and 8 times the trained"
+                        " length; of those shipped 512 1024 2048 4096)")
     parser.add_argument("--method", metavar="NAME", **several,
                         help="none, yarn, ntk-aware, ... (default: all)")
     parser.add_argument("--seed", type=int, metavar="N", **several,
@@ -39,12 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     jobs, folder = _jobs(arguments), folder_of(arguments)
     table: dict[str, dict] = {}
-    with progress_bar("reading", len(jobs)) as advance:
+    total = sum(map(study.bytes_of, jobs))
+    with progress_bar("reading bytes", total) as advance:
         for job in jobs:
             of_method = table.setdefault(job.method, {})
             of_length = of_method.setdefault(str(job.length), {})
-            of_length[str(job.seed)] = study.loss_of(job, arguments.device, folder)
-            advance(1)
+            of_length[str(job.seed)] = study.loss_of(
+                job, arguments.device, folder, on_read=advance)
     print(json.dumps(table, indent=2) if arguments.json else _printed(table, arguments))
     sys.stdout.flush()
     return cli.OK
@@ -59,20 +61,17 @@ def folder_of(arguments: argparse.Namespace) -> Path:
 
 def _jobs(arguments: argparse.Namespace) -> list:
     """What to measure, one model after the other; ValueError for what cannot be."""
-    from apex_lessons.errors import one_of, whole_number
-    from apex_lessons.extrapolation import LENGTHS, METHODS, load_checkpoint, seeds
+    from apex_lessons.errors import one_of
+    from apex_lessons.extrapolation import METHODS, load_checkpoint, seeds
+    from apex_lessons.extrapolation.device import usable_device
     from apex_lessons.extrapolation.study import Job
 
     usable_device(arguments.device)
     asked = [name.replace("-", "_") for name in arguments.method or METHODS]
     methods = [one_of("--method", name, tuple(METHODS)) for name in asked]
-    lengths = arguments.length or LENGTHS
-    for length in lengths:
-        whole_number("--length", length, at_least=2)
-        if length > LONGEST:
-            raise ValueError(f"--length must be at most {LONGEST} bytes, got {length}")
     folder = folder_of(arguments)
-    wanted = arguments.seed if arguments.seed is not None else seeds(folder)
+    lengths = _lengths(arguments, folder)
+    wanted = arguments.seed or seeds(folder) or (0,)  # without models 0 says so
     for seed in wanted:
         load_checkpoint(seed, folder=folder)
     return [
@@ -83,15 +82,19 @@ def _jobs(arguments: argparse.Namespace) -> list:
     ]
 
 
-def usable_device(name: str) -> None:
-    """ValueError where torch cannot compute on the device of this name."""
-    import torch
+def _lengths(arguments: argparse.Namespace, folder: Path) -> list[int]:
+    """Those asked for, or what the models' results are stored for."""
+    from apex_lessons.errors import whole_number
+    from apex_lessons.extrapolation.checkpoints import trained_length
+    from apex_lessons.extrapolation.results import lengths_of
 
-    try:
-        torch.zeros(1, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"--device {name} cannot be used here: {reason}") from error
+    if arguments.length is None:
+        return [n for n in lengths_of(trained_length(folder)) if 2 <= n <= LONGEST]
+    for length in arguments.length:
+        whole_number("--length", length, at_least=2)
+        if length > LONGEST:
+            raise ValueError(f"--length must be at most {LONGEST} bytes, got {length}")
+    return arguments.length
 
 
 def _printed(table: dict, arguments: argparse.Namespace) -> str:

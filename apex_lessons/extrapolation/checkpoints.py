@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -23,8 +24,47 @@ DATA = Path(__file__).resolve().parent / "data"
 
 @cache
 def training_record(folder: Path = DATA) -> dict:
-    """Settings, log and hash of every shipped model, as plain values."""
-    return json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    """Settings, log and hash of every shipped model, as plain values.
+
+    Raises ValueError where the folder has no such record.
+    """
+    return read_record(folder / "training.json", "train", _check)
+
+
+def read_record(path: Path, work: str, check: Callable[[dict], None]) -> dict:
+    """A JSON file that ``work``, train or measure, has written.
+
+    ``check`` is given what was read and raises a KeyError, TypeError or ValueError for
+    anything else. Raises ValueError naming the file and what to do.
+    """
+    command = f"python -m apex_lessons.extrapolation {work} --out {path.parent}"
+    try:
+        record = json.loads(path.read_bytes())
+        check(record)
+    except FileNotFoundError as error:
+        raise ValueError(f"there is no {path}; make it with `{command}`") from error
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise ValueError(
+            f"{path} is not what `{work}` writes ({reason}); make it anew with"
+            f" `{command}`"
+        ) from error
+    return record
+
+
+def _check(record: dict) -> None:
+    DecoderSettings(**record["decoder"])
+    for entry in (*record["models"].values(), *record["left_out"].values()):
+        [LogLine(**line) for line in entry["log"]]
+    for seed, entry in record["models"].items():
+        if str(int(seed)) != seed or Path(entry["file"]).name != entry["file"]:
+            raise ValueError(f"seed {seed!r} with the file {entry['file']!r}")
+        str(entry["sha256"])
+
+
+def trained_length(folder: Path = DATA) -> int:
+    """The length that the models of a folder were trained with, in bytes."""
+    return DecoderSettings(**training_record(folder)["decoder"]).trained_length
 
 
 def seeds(folder: Path = DATA) -> tuple[int, ...]:
@@ -52,11 +92,9 @@ def load_checkpoint(
 ) -> Decoder:
     """The trained model of one seed, its half-precision weights as float32.
 
-    Raises ValueError for a seed that was not trained and for a file whose hash is not
-    the recorded one.
+    Raises ValueError for a seed that was not trained, for a file whose hash is not the
+    recorded one and for weights of other sizes than the record says.
     """
-    from safetensors.torch import load
-
     entry = _entry(seed, folder)
     content = (folder / entry["file"]).read_bytes()
     if hashlib.sha256(content).hexdigest() != entry["sha256"]:
@@ -66,12 +104,31 @@ def load_checkpoint(
         )
     settings = DecoderSettings(**training_record(folder)["decoder"])
     decoder = Decoder(settings, torch.Generator().manual_seed(seed))
-    decoder.load_state_dict({name: w.float() for name, w in load(content).items()})
+    _fill(decoder, content, folder / entry["file"])
     return decoder.to(device).requires_grad_(False)
+
+
+def _fill(decoder: Decoder, content: bytes, path: Path) -> None:
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    try:
+        weights = {name: weight.float() for name, weight in load(content).items()}
+        decoder.load_state_dict(weights)
+    except (SafetensorError, RuntimeError) as error:
+        raise ValueError(
+            f"{path} does not hold weights of the sizes in training.json; remake both:"
+            f" `python -m apex_lessons.extrapolation train --out {path.parent}`"
+        ) from error
 
 
 def _entry(seed: int, folder: Path) -> dict:
     models = training_record(folder)["models"]
+    if not models:
+        raise ValueError(
+            f"{folder} has no model: none that was trained learned to look back; train"
+            " for more steps or with other seeds"
+        )
     if type(seed) is not int or str(seed) not in models:
         raise ValueError(f"seed must be one of {', '.join(models)}, got {seed!r}")
     return models[str(seed)]
@@ -102,6 +159,7 @@ def save_checkpoints(trainers: list[Trainer], made_with: dict, folder: Path) -> 
     }
     text = json.dumps(record, indent=1)
     (folder / "training.json").write_text(text + "\n", encoding="utf-8")
+    training_record.cache_clear()
 
 
 def _saved(trainer: Trainer, folder: Path) -> dict:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
+from apex_lessons.errors import real_number, whole_number
 from apex_lessons.extrapolation.decoder import Decoder
 from apex_lessons.extrapolation.methods import reading
 from apex_lessons.extrapolation.text import natural_text, recall
@@ -21,7 +22,10 @@ FINE_TUNED = ("none", "position_interpolation", "ntk_aware", "yarn")
 
 @dataclass(frozen=True)
 class FineTuning:
-    """How a trained model is tuned: ``rows`` of each kind of text a step."""
+    """How a trained model is tuned: ``rows`` of each kind of text a step.
+
+    Raises ValueError or TypeError for what cannot be done: no step, a factor below 1.
+    """
 
     steps: int = 100
     factor: float = 4.0
@@ -29,6 +33,13 @@ class FineTuning:
     learning_rate: float = 5e-4
     warmup: int = 10
     clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "rows", "warmup"):
+            whole_number(name, getattr(self, name), at_least=1)
+        for name in ("learning_rate", "clip"):
+            real_number(name, getattr(self, name), above=0.0)
+        real_number("factor", self.factor, at_least=1.0)
 
 
 def fine_tune(

@@ -7,6 +7,7 @@ differences between texts.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -21,6 +22,7 @@ from apex_lessons.extrapolation.text import natural_text, recall
 TEXTS = ("recall", "natural")
 TEXT_SEED = 2026  # of the recall texts that everything is measured on
 TEXT_BYTES = 32_768  # of each text at each length: 64 rows of 512, 8 of 4,096
+ROWS = 64  # at most, however short they are
 BIN = 128  # bytes of a position bin
 # Distance bins of the answers: 1 to 7 bytes back, 8 to 31, and so on.
 DISTANCES = (1, 8, 32, 128, 256, 512, 1024, 2048, 4096)
@@ -40,7 +42,8 @@ class Measured:
 
     ``loss``: mean over all bytes but each row's first. ``by_position``: means over bins
     of 128 bytes. ``accuracy``: share of right answers, None for natural text.
-    ``by_distance``: right answers and answers, for each bin of ``DISTANCES``.
+    ``by_distance``: right answers and answers, for each bin of ``DISTANCES``; those
+    4,096 bytes back and further count in ``accuracy`` alone.
     """
 
     loss: float
@@ -50,10 +53,15 @@ class Measured:
 
 
 def text_for(text: str, length: int, *, size: int = TEXT_BYTES) -> TextRows:
-    """The rows of ``length`` bytes that are measured on, about ``size`` in all."""
+    """The rows of ``length`` bytes that are measured on, about ``size`` in all.
+
+    At least one row, at most ``ROWS``. Raises ValueError for a text of another name, a
+    length below 2 and more natural text than there is.
+    """
     one_of("text", text, TEXTS)
     length = whole_number("length", length, at_least=2)
-    rows = max(1, size // length)
+    size = whole_number("size", size, at_least=1)
+    rows = min(ROWS, max(1, size // length))
     if text == "natural":
         ids = natural_text().test_rows(length, rows)
         return TextRows(ids, torch.zeros_like(ids))
@@ -71,35 +79,57 @@ def read(decoder: Decoder, ids: Tensor, how: Reading) -> tuple[Tensor, Tensor]:
 
 
 def read_by(
-    decoder: Decoder, ids: Tensor, method: str, factor: float | None = None
+    decoder: Decoder,
+    ids: Tensor,
+    method: str,
+    factor: float | None = None,
+    *,
+    on_read: Callable[[int], None] = lambda read: None,
 ) -> tuple[Tensor, Tensor]:
     """As ``read``, with the frequencies that ``method`` has for this length.
 
     Dynamic NTK has other frequencies for every length, as a text grows: each trained
     length's worth of bytes is read with the frequencies of the text up to its end.
+    ``on_read`` is told how many more bytes were read.
     """
-    settings = decoder.settings
-    if method != "dynamic_ntk":
-        how = reading(method, settings, len(ids), factor=factor)
-        return read(decoder, ids, how)
-    parts = []
+    if method == "dynamic_ntk":
+        return _read_dynamic(decoder, ids, on_read)
+    how = reading(method, decoder.settings, len(ids), factor=factor)
+    found = read(decoder, ids, how)
+    on_read(len(ids))
+    return found
+
+
+def _read_dynamic(
+    decoder: Decoder, ids: Tensor, on_read: Callable[[int], None]
+) -> tuple[Tensor, Tensor]:
+    settings, parts = decoder.settings, []
     for start in range(0, len(ids), settings.trained_length):
         end = min(start + settings.trained_length, len(ids))
-        losses, right = read(decoder, ids[:end], reading(method, settings, end))
+        losses, right = read(decoder, ids[:end], reading("dynamic_ntk", settings, end))
         first = max(0, start - 1)  # the byte at `start` is foretold by the one before
         parts.append((losses[first:], right[first:]))
+        on_read(end - start)
     losses, right = zip(*parts, strict=True)
     return torch.cat(losses), torch.cat(right)
 
 
 def measure(
-    decoder: Decoder, text: TextRows, method: str, factor: float | None = None
+    decoder: Decoder,
+    text: TextRows,
+    method: str,
+    factor: float | None = None,
+    *,
+    on_read: Callable[[int], None] = lambda read: None,
 ) -> Measured:
     """Read every row of a text with one method and take the means.
 
-    ``factor`` None: length / trained length; a number: static scaling.
+    ``factor`` None: length / trained length; a number: static scaling. ``on_read``: as
+    in ``read_by``.
     """
-    rows = [read_by(decoder, ids, method, factor) for ids in text.ids]
+    rows = [
+        read_by(decoder, ids, method, factor, on_read=on_read) for ids in text.ids
+    ]
     losses = torch.stack([row[0] for row in rows]).double()  # [rows, length - 1]
     right = torch.stack([row[1] for row in rows])
     distance = text.distance[:, 1:]

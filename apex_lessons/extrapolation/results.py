@@ -13,10 +13,22 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from apex_lessons.extrapolation.checkpoints import DATA
+from apex_lessons.extrapolation.checkpoints import DATA, read_record, trained_length
+from apex_lessons.extrapolation.decoder import DecoderSettings
 
-LENGTHS = (512, 1024, 2048, 4096)
 DIGITS = 4  # of stored losses and shares; pages print three
+
+
+def lengths_of(trained: int) -> tuple[int, ...]:
+    """The lengths that models of one trained length are measured at.
+
+    >>> lengths_of(512)
+    (512, 1024, 2048, 4096)
+    """
+    return tuple(times * trained for times in (1, 2, 4, 8))
+
+
+LENGTHS = lengths_of(DecoderSettings().trained_length)  # of the shipped models
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,13 @@ def provenance(folder: Path = DATA) -> dict:
 
 
 def _file(folder: Path) -> dict:
-    return json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    return read_record(folder / "results.json", "measure", _check)
+
+
+def _check(record: dict) -> None:
+    for entry in record["results"]:
+        _result(entry)
+    dict(record["made_with"])
 
 
 def _result(entry: dict) -> Result:
@@ -78,6 +96,8 @@ def save_results(results: Iterable[Result], made_with: dict, folder: Path) -> No
     head = json.dumps({"made_by": "make measure", "made_with": made_with}, indent=1)
     text = head[:-2] + f',\n "results": [\n{lines}\n ]\n}}\n'
     (folder / "results.json").write_text(text, encoding="utf-8")
+    stored.cache_clear()
+    provenance.cache_clear()
 
 
 def select(
@@ -91,12 +111,11 @@ def select(
 ) -> tuple[Result, ...]:
     """The records of all seeds for one method, length, text and factor, by seed.
 
-    At the trained length and without a factor every method is plain RoPE; it is stored
-    once, as "none". Raises ValueError where nothing was measured.
+    Up to the trained length and without a factor every method is plain RoPE; it is
+    stored once, as "none". Raises ValueError where nothing was measured.
     """
-    if length == LENGTHS[0] and factor is None and not tuned:
-        method = "none"
-    wanted = (text, method, factor, length, tuned)
+    short = factor is None and not tuned and length <= trained_length(folder)
+    wanted = (text, "none" if short else method, factor, length, tuned)
     found = [r for r in stored(folder) if _key(r) == wanted]
     if not found:
         raise ValueError(

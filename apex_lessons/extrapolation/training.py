@@ -8,6 +8,8 @@ and grow to the trained length while the model learns.
 from __future__ import annotations
 
 import math
+import pickle
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from apex_lessons.errors import real_number, whole_number
 from apex_lessons.extrapolation.decoder import Decoder, DecoderSettings
 from apex_lessons.extrapolation.text import natural_text, recall
 from apex_lessons.yarn import ScaledFrequencies
@@ -30,6 +33,7 @@ class TrainingSettings:
     The learning rate rises over ``warmup`` steps, then falls along a cosine to a
     twentieth. ``first_reach``: the largest distance at the start, in bytes; it grows
     evenly on a logarithmic scale between ``grow_from`` and ``grow_to`` of the steps.
+    Raises ValueError or TypeError for what cannot be done.
     """
 
     steps: int = 900
@@ -41,6 +45,16 @@ class TrainingSettings:
     first_reach: int = 8
     grow_from: float = 0.15
     grow_to: float = 0.65
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "rows", "warmup", "first_reach"):
+            whole_number(name, getattr(self, name), at_least=1)
+        for name in ("learning_rate", "clip"):
+            real_number(name, getattr(self, name), above=0.0)
+        real_number("weight_decay", self.weight_decay, at_least=0.0)
+        start = real_number("grow_from", self.grow_from, at_least=0.0)
+        later = "it must come after grow_from"
+        real_number("grow_to", self.grow_to, above=start, hint=later)
 
     def rate(self, step: int) -> float:
         """The learning rate of one step, counted from 0."""
@@ -71,11 +85,16 @@ class LogLine:
     accuracy: float
 
 
+class Stopped(Exception):
+    """Raised by an ``on_step`` that wants no further step."""
+
+
 class Trainer:
     """A model on its way: weights, optimiser, generator and step, all resumable.
 
     ``seed`` sets the weights and the order of the text. On a GPU the text is drawn on
-    the CPU as well, so it is the same. Raises ValueError for unusable settings.
+    the CPU as well, so it is the same. ``seconds``: that the steps took, stops left
+    out. Raises ValueError or TypeError for a seed that is no whole number from 0 on.
     """
 
     def __init__(
@@ -86,7 +105,8 @@ class Trainer:
         *,
         device: torch.device | str = "cpu",
     ):
-        self.seed, self.device = seed, torch.device(device)
+        self.seed = whole_number("seed", seed, at_least=0)
+        self.device = torch.device(device)
         self.training = training or TrainingSettings()
         self.generator = torch.Generator().manual_seed(seed)
         self.decoder = Decoder(decoder or DecoderSettings(), self.generator).to(device)
@@ -96,7 +116,7 @@ class Trainer:
             betas=(0.9, 0.95),
             weight_decay=self.training.weight_decay,
         )
-        self.step = 0
+        self.step, self.seconds = 0, 0.0
         self.log: list[LogLine] = []
         self._recent: list[Tensor] = []
 
@@ -104,7 +124,9 @@ class Trainer:
         """Train up to step ``until`` (None: all steps); yields each step when done."""
         last = self.training.steps if until is None else min(until, self.training.steps)
         while self.step < last:
+            began = time.perf_counter()
             self._recent.append(self._one_step())
+            self.seconds += time.perf_counter() - began
             self.step += 1
             if self.step % LOG_EVERY == 0:
                 means = torch.stack(self._recent).mean(0).tolist()
@@ -131,6 +153,7 @@ class Trainer:
             "optimiser": self.optimiser.state_dict(),
             "generator": self.generator.get_state(),
             "step": self.step,
+            "seconds": self.seconds,
             "log": [asdict(line) for line in self.log],
             "recent": self._recent,
         }
@@ -140,16 +163,16 @@ class Trainer:
 
     def load(self, path: Path) -> None:
         """Go on from a saved state; ValueError if it was made with other settings."""
-        state = torch.load(path, map_location=self.device, weights_only=True)
+        state = _state(path, self.device)
         if state["settings"] != self._settings():
             raise ValueError(
-                f"{path.name} was made with other settings or another standard library;"
+                f"{path} was made with other settings or another standard library;"
                 " delete it to start anew"
             )
         self.decoder.load_state_dict(state["decoder"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.generator.set_state(state["generator"].cpu())
-        self.step = state["step"]
+        self.step, self.seconds = state["step"], state["seconds"]
         self.log = [LogLine(**line) for line in state["log"]]
         self._recent = state["recent"]
 
@@ -160,6 +183,21 @@ class Trainer:
             "training": asdict(self.training),
             "natural_text": natural_text().sha256,
         }
+
+
+def _state(path: Path, device: torch.device) -> dict:
+    """What ``Trainer.save`` wrote; ValueError for a file that it did not write."""
+    try:
+        state = torch.load(path, map_location=device, weights_only=True)
+        missing = {"settings", "step", "seconds"} - state.keys()
+    except (RuntimeError, EOFError, AttributeError, pickle.UnpicklingError) as error:
+        raise ValueError(f"{path} cannot be read; delete it to start anew") from error
+    if missing:
+        raise ValueError(
+            f"{path} has no {', '.join(sorted(missing))}: another program wrote it;"
+            " delete it to start anew"
+        )
+    return state
 
 
 def step(
@@ -205,14 +243,21 @@ def _means(logits: Tensor, losses: Tensor, ids: Tensor, distance: Tensor) -> Ten
 def train(
     trainer: Trainer, folder: Path, *, on_step: Callable[[], None] = lambda: None
 ) -> None:
-    """Train to the end, saving to ``folder`` as it goes; goes on where it was."""
+    """Train to the end, saving to ``folder`` as it goes; goes on where it was.
+
+    ``on_step`` may raise Stopped, which is passed on after saving.
+    """
     path = state_file(folder, trainer.seed)
     if path.exists():
         trainer.load(path)
         for _ in range(trainer.step):
             on_step()
     for done in trainer.run():
-        on_step()
+        try:
+            on_step()
+        except Stopped:
+            trainer.save(path)
+            raise
         if done % (4 * LOG_EVERY) == 0:
             trainer.save(path)
     trainer.save(path)

@@ -17,6 +17,7 @@ from apex_lessons.extrapolation import (
 )
 from apex_lessons.extrapolation.checkpoints import save_checkpoints
 from apex_lessons.extrapolation.finetuning import FineTuning, fine_tune
+from apex_lessons.extrapolation.training import Stopped, state_file, train
 
 SMALL = DecoderSettings(
     d_model=32, n_heads=2, head_dim=16, n_layers=1, d_hidden=32, trained_length=64
@@ -44,6 +45,70 @@ def test_a_stopped_training_goes_on_as_if_it_had_not_stopped(tmp_path):
     assert resumed.step == 13
     assert list(resumed.run())[-1] == 30
     assert same(whole, resumed) and whole.log == resumed.log
+
+
+def test_a_training_told_to_stop_saves_after_the_step_and_goes_on_from_it(tmp_path):
+    steps = []
+
+    def seven():
+        steps.append(1)
+        if len(steps) == 7:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        train(Trainer(0, SMALL, SHORT), tmp_path, on_step=seven)
+    resumed = Trainer(0, SMALL, SHORT)
+    resumed.load(state_file(tmp_path, 0))
+    assert resumed.step == 7 and resumed.seconds > 0
+    train(resumed, tmp_path)
+    assert same(trained(), resumed)
+
+
+@pytest.mark.parametrize("content", [b"", b"no state", "cut", {"step": 3}])
+def test_a_file_that_is_no_state_is_refused(tmp_path, content):
+    path = tmp_path / "state.pt"
+    if content == "cut":
+        trained(until=1).save(path)
+        content = path.read_bytes()[:1000]
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        torch.save(content, path)
+    with pytest.raises(ValueError, match=r"state\.pt .*delete it to start anew"):
+        Trainer(0, SMALL, SHORT).load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"steps": 0},
+        {"warmup": 0},
+        {"rows": -1},
+        {"first_reach": 0},
+        {"learning_rate": 0.0},
+        {"clip": float("nan")},
+        {"weight_decay": -0.1},
+        {"grow_from": -0.5},
+        {"grow_from": 0.65},
+        {"grow_to": 0.1},
+        {"steps": 2.5},
+    ],
+)
+def test_unusable_training_settings_are_refused(change):
+    with pytest.raises((ValueError, TypeError), match="grow_to|" + next(iter(change))):
+        TrainingSettings(**change)
+
+
+@pytest.mark.parametrize("change", [{"steps": 0}, {"warmup": 0}, {"factor": 0.5}])
+def test_unusable_fine_tunings_are_refused(change):
+    with pytest.raises(ValueError, match=next(iter(change))):
+        FineTuning(**change)
+
+
+@pytest.mark.parametrize("seed", ["a", 1.5, True, -1, None])
+def test_a_seed_that_is_no_whole_number_is_refused(seed):
+    with pytest.raises((ValueError, TypeError), match="seed must be"):
+        Trainer(seed, SMALL, SHORT)
 
 
 def test_another_seed_is_another_model():
