@@ -16,8 +16,8 @@
 # This course is about what happens to a token **before attention**: how a word becomes
 # a vector, why the vector is normalised, how position enters by turning it, and how a
 # model reads texts longer than those it was trained on. You will not be asked to
-# believe anything: every number on these pages is computed in front of you, and you can
-# change it.
+# believe anything: the numbers on these pages are computed in front of you, or read from
+# a measurement that you can repeat, and you can change what they come from.
 #
 # **Goals.** After this page you know
 #
@@ -51,7 +51,7 @@ torch.set_num_threads(1)
 # | [03 RoPE](03-rope.ipynb) | How can turning a vector tell its position? | 45 |
 # | [04 YaRN](04-yarn.ipynb) | How are the frequencies changed for longer texts? | 45 |
 # | [05 Past the trained length](05-length-extrapolation.ipynb) | What fails on longer texts, and what rescues it? | 45 |
-# | [06 The reference, checked](06-the-reference-checked.ipynb) | Which claims of the source text are right? | to look up |
+# | [06 The reference, checked](06-the-reference-checked.ipynb) | Which claims of the source text are right? | 40, or to look up |
 #
 # The course follows the *APEX-1 Mathematical Reference, Part 1*. We call it **the
 # reference**, and a chapter that comes with it **the tutorial**. Where they are wrong,

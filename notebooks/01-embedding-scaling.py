@@ -1158,10 +1158,12 @@ show(draw.token_vector(512, True),
 #    Adam? Which numbers of this page change, and by how much?
 #
 # <details><summary>Some answers</summary>
-# 1. The inputs stay, the logits grow by √d: the head notices. 2. Reason three; and then
-#    a
-# larger init does the same as the factor. 3. The stream starts twice as large, the own
-# logit and the echo four times; Adam's relative step stays, since the std is the same.
+#
+# 1. The inputs stay, the logits grow by √d: the head notices.
+# 2. Reason three; and then a larger init does the same as the factor.
+# 3. The stream starts twice as large, the own logit and the echo four times; Adam's
+#    relative step stays, since the std is the same.
+#
 # </details>
 
 # %% [markdown]

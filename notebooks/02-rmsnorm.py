@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # RMSNorm: every token at the same size
+# # Lesson 02: RMSNorm, every token at the same size
 #
 # A language model adds the outputs of many layers onto one vector per token. Before a
 # layer reads that vector, a norm brings a copy of it to a known size. Many models of
@@ -1097,11 +1097,12 @@ explorers.norm.NormExplorer()
 # <details><summary>Some answers</summary>
 #
 # 1. Nothing changes if the means are 0 and the biases too: centring can be moved into
-#    the matrices that write to the stream. 2. Without blocks nothing, up to epsilon:
-#    the norm forgets the length. With blocks each block adds a tenth of what it added
-#    before, compared with the embedding. 3. The RMS is about $1000/\sqrt d$, so the
-#    others come out near $\sqrt d / 1000$. The weight can shrink that one feature and
-#    enlarge the others; the order of the two steps stays.
+#    the matrices that write to the stream.
+# 2. Without blocks nothing, up to epsilon: the norm forgets the length. With blocks each
+#    block adds a tenth of what it added before, compared with the embedding.
+# 3. The RMS is about $1000/\sqrt d$, so the others come out near $\sqrt d / 1000$. The
+#    weight can shrink that one feature and enlarge the others; the order of the two
+#    steps stays.
 #
 # </details>
 

@@ -7,7 +7,7 @@
 # ---
 
 # %% [markdown]
-# # RoPE: position as a rotation
+# # Lesson 03: RoPE, position as a rotation
 #
 # Attention alone cannot tell "my dog bites your cat" from "your cat bites my dog".
 # This page builds the cure that most language models use today: turn the query and the
@@ -264,8 +264,8 @@ assert 651 < turns[0] < 652 and 0.075 < turns[63] < 0.076
 # Fast pairs are often called "local" and slow ones "global". That is an interpretation:
 # the formula fixes how a pair turns, not what the model uses it for.
 #
-# Move the clock: drag the position, then push the context length below it. (Without a
-# running kernel you see a picture of the first state.)
+# Move the clock: drag the position, then push the context length below it. (On GitHub
+# you see a picture of the first state.)
 
 # %%
 explorers.rope.WavelengthClock()

@@ -498,9 +498,8 @@ assert off.argmax() == 17 and 0.755 < off.max() < 0.765
 
 # %% [markdown]
 # The authors clamp the upper end at $d - 1$, not at the last pair $d/2 - 1$. That is
-# seen only when training was long: then the ramp ends *beyond* the last pair and never
-# reaches
-# 1. A test with $L = 4096$ cannot tell the two apart.
+# seen only when training was long: then the ramp ends *beyond* the last pair and stays
+# below 1 there. A test with $L = 4096$ cannot tell the two apart.
 
 # %%
 low, high = (pair_at_rotations(n, 64, 10_000.0, 131_072) for n in (32, 1))

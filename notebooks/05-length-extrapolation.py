@@ -96,10 +96,11 @@ for trained, width in ((256, 32), (512, 32), (512, 64)):
           f" {counts[2]} divided")
 assert counts.tolist() == [4, 12, 16]
 
-# %% [markdown] `make train` trains them from their seeds. Shaded is the range from the
-# least to the greatest of the three, here and in all pictures below. It says how much
-# the **models** differ; all of them read the same texts, so it does not say what other
-# texts would give.
+# %% [markdown]
+# `make train` trains them from their seeds. Shaded is the range from the least to the
+# greatest of the three, here and in all pictures below. It says how much the **models**
+# differ; all of them read the same texts, so it does not say what other texts would
+# give.
 
 # %%
 show(draw.training(),
@@ -141,10 +142,11 @@ distances = made.distance[made.distance > 0]
 print(f"\n{len(distances)} answers in 512 bytes, {distances.min()} to"
       f" {distances.max()} bytes back")
 
-# %% [markdown] Who does not find the fact guesses one digit in eight. Old facts about
-# the same register stay in the text, so the model must find the **last** one: it needs
-# content and order, which is what rotary positions are for. How far back the fact lies
-# is spread evenly on a logarithmic scale, and recorded: that gives accuracy **by
+# %% [markdown]
+# Who does not find the fact guesses one digit in eight. Old facts about the same
+# register stay in the text, so the model must find the **last** one: it needs content
+# and order, which is what rotary positions are for. How far back the fact lies is
+# spread evenly on a logarithmic scale, and recorded: that gives accuracy **by
 # distance**.
 #
 # **Predict.** A model that has learned this: which share does it find in texts of the
@@ -215,10 +217,10 @@ print(f"256 to 511 bytes back: {short.mean:.2f} found in short texts,"
       f" {long.mean:.2f} in long ones")
 assert long.mean < short.mean - 0.2
 
-# %% [markdown] The words for all this: the model **does not extrapolate**. Positions
-# are not too large for the formula; some pairs stand at angles that no weight ever met
-# ([page 04, section 1](04-yarn.ipynb)), and those keys get attention that they should
-# not have.
+# %% [markdown]
+# The words for all this: the model **does not extrapolate**. Positions are not too
+# large for the formula; some pairs stand at angles that no weight ever met ([page 04,
+# section 1](04-yarn.ipynb)), and those keys get attention that they should not have.
 #
 # > **The reference prints** that relative positions are "crucial for generalization to
 # > longer sequences". They are not enough. See
@@ -303,10 +305,11 @@ show(draw.near_and_far(length=4096),
          " 0.83. YaRN: near 0.95, far 0.63; NTK-aware: near 0.94, far 0.46.",
      numbers=draw.describe_near_and_far(length=4096))
 
-# %% [markdown] **Notice.** Dividing the slow pairs is what finds far facts: every
-# method that does it is high up. Keeping the fast pairs is what finds near ones:
-# interpolation and the printed rule, which divide pairs that short texts need, are on
-# the left. YaRN is best at neither, and good at both.
+# %% [markdown]
+# **Notice.** Dividing the slow pairs is what finds far facts: every method that does it
+# is high up. Keeping the fast pairs is what finds near ones: interpolation and the
+# printed rule, which divide pairs that short texts need, are on the left. YaRN is best
+# at neither, and good at both.
 #
 # Now all eleven readings, on both texts, at every length. At 1x they are one and the
 # same: with factor 1 every rule is plain RoPE. Rows compare; columns do not, since a
@@ -431,8 +434,9 @@ factor = reading("yarn", sizes, 4096).scaled.attention_factor
 print(f"on cos and sin at 8x: {factor:.3f}; on scores: {factor**2:.2f}")
 assert abs(factor - (0.1 * math.log(8) + 1)) < 1e-12
 
-# %% [markdown] How widely attention is spread is measured by its entropy: ln n where it
-# is even over n keys. Below, the mean over all heads, in the last quarter of one text:
+# %% [markdown]
+# How widely attention is spread is measured by its entropy: ln n where it is even over
+# n keys. Below, the mean over all heads, in the last quarter of one text:
 
 # %%
 PARTS = ["none", "ntk_by_parts", "ntk_by_parts_rotations", "yarn", "yarn_rotations"]
@@ -532,11 +536,11 @@ assert min(costs.values()) > 0 and max(costs, key=costs.get) == STATIC[0]
 assert 4 < costs["apex1"] / costs["yarn"] < 6
 assert 20 < costs[STATIC[0]] / costs["yarn"] < 30
 
-# %% [markdown] **Notice.** Nothing is free: every static rule costs something on short
-# texts. YaRN's cost is small; the printed rule's is five times as large,
-# interpolation's almost thirty times. Qwen's documentation says the same of static
-# YaRN: switch it on only where long texts are read ([page 04, section
-# 7](04-yarn.ipynb)).
+# %% [markdown]
+# **Notice.** Nothing is free: every static rule costs something on short texts. YaRN's
+# cost is small; the printed rule's is five times as large, interpolation's almost
+# thirty times. Qwen's documentation says the same of static YaRN: switch it on only
+# where long texts are read ([page 04, section 7](04-yarn.ipynb)).
 #
 # **Recap.** Set the factor for the text you read, not for the longest you might.
 
@@ -590,11 +594,11 @@ for method in draw.PAPERS:
     if method == "none":
         assert after.far.mean < 0.4
 
-# %% [markdown] **Notice.** No. A hundred steps taught the model without scaling to do
-# without the far text: its loss is as low as YaRN's and its memory as short as before.
-# Interpolation gained most: the near text is back, nearly, and the far text was never
-# lost. YaRN gains little; it had lost little. A low loss alone would have told none of
-# this.
+# %% [markdown]
+# **Notice.** No. A hundred steps taught the model without scaling to do without the far
+# text: its loss is as low as YaRN's and its memory as short as before. Interpolation
+# gained most: the near text is back, nearly, and the far text was never lost. YaRN
+# gains little; it had lost little. A low loss alone would have told none of this.
 #
 # ### Exercise 5.4: What is found far away
 #

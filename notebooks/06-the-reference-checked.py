@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Page 06: The reference, checked
+# # Lesson 06: The reference, checked
 #
 # This course started from two texts about a language model called APEX-1: a tutorial
 # chapter on embeddings and RMSNorm, and part 1 of a mathematical reference. They are

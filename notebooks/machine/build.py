@@ -55,6 +55,9 @@ def read_source(source: Path) -> nbformat.NotebookNode:
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen: dict[str, int] = {}
     for cell in notebook.cells:
+        if "title" in cell.metadata:  # jupytext takes it for a name and hides it
+            raise ValueError(f"{source.name}: text stands on the line of a cell's mark:"
+                             f" {cell.metadata.title!r}. Put it on the next line.")
         digest = hashlib.sha256(cell.source.encode("utf-8")).hexdigest()[:8]
         seen[digest] = seen.get(digest, 0) + 1
         for layout in ("lines_to_next_cell", "lines_to_end_of_cell_marker"):

@@ -89,6 +89,13 @@ def test_ids_follow_the_source_and_survive_an_insertion(tmp_path):
     assert ids[2] == f"{ids[1]}-2" and len(set(ids)) == len(ids)
 
 
+def test_text_on_the_line_of_a_mark_is_refused(tmp_path):
+    """Readers would not see it: jupytext takes it for the cell's name."""
+    text = HEADER + "# %% [markdown] Lost words.\n# and the rest\n"
+    with pytest.raises(ValueError, match="Lost words"):
+        build.read_source(write_source(tmp_path, text))
+
+
 def test_a_failing_cell_is_shown_and_the_page_left_alone(tmp_path):
     source = write_source(tmp_path, HEADER + "# %%\nx = 1\n\n# %%\nx / 0\n")
     build.page_of(source).write_text("the page of yesterday", encoding="utf-8")
