@@ -16,8 +16,8 @@
 # This course is about what happens to a token **before attention**: how a word becomes
 # a vector, why the vector is normalised, how position enters by turning it, and how a
 # model reads texts longer than those it was trained on. You will not be asked to
-# believe anything: the numbers on these pages are computed in front of you, or read from
-# a measurement that you can repeat, and you can change what they come from.
+# believe anything: the numbers on these pages are computed in front of you, or read
+# from a measurement that you can repeat, and you can change what they come from.
 #
 # **Goals.** After this page you know
 #

@@ -1098,8 +1098,8 @@ explorers.norm.NormExplorer()
 #
 # 1. Nothing changes if the means are 0 and the biases too: centring can be moved into
 #    the matrices that write to the stream.
-# 2. Without blocks nothing, up to epsilon: the norm forgets the length. With blocks each
-#    block adds a tenth of what it added before, compared with the embedding.
+# 2. Without blocks nothing, up to epsilon: the norm forgets the length. With blocks
+#    each block adds a tenth of what it added before, compared with the embedding.
 # 3. The RMS is about $1000/\sqrt d$, so the others come out near $\sqrt d / 1000$. The
 #    weight can shrink that one feature and enlarge the others; the order of the two
 #    steps stays.
