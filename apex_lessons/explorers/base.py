@@ -150,8 +150,18 @@ class Explorer(anywidget.AnyWidget):
         if isinstance(default, bool):
             return text == "true"
         if isinstance(default, (int, float)):
-            return type(default)(float(text))
+            number = _number(text)
+            if isinstance(default, int) and not number.is_integer():
+                raise ValueError(self._fraction(name, number))
+            return type(default)(number)
         return text
+
+    def _fraction(self, name: str, number: float) -> str:
+        """Why a number that is not whole is refused where whole numbers are meant."""
+        label, allowed = self._label(name).text, self.ranges[name]
+        words = why_not(label, number, allowed)
+        return words or (f"{label} is {number:g}: choose a whole number from "
+                         f"{allowed.low:g} to {allowed.high:g}.")
 
     # --- facts ------------------------------------------------------------------
 
@@ -196,7 +206,8 @@ class Explorer(anywidget.AnyWidget):
         defaults = self.defaults()
         labels = {name: self._label(name) for name in self.ranges}
         controls = [{"name": name, "default": defaults[name], **labels[name]._asdict(),
-                     **_control(allowed, labels[name])}
+                     **_control(allowed, labels[name]),
+                     "integer": type(defaults[name]) is int}
                     for name, allowed in self.ranges.items()]
         presets = [{"name": name, "settings": values}
                    for name, values in self.presets.items()]
@@ -230,6 +241,14 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value) if isinstance(value, (int, float)) else value
+
+
+def _number(text: str) -> float:
+    """The number that a text says; NaN where it says none, as on the web page."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _control(allowed: Range | list | str, label: Label) -> dict[str, Any]:

@@ -43,8 +43,7 @@ const controls = (() => {
     if (!(value >= control.low && value <= control.high)) {
       return `Type a number from ${format(control.low)} to ${format(control.high)}.`;
     }
-    const whole = Number.isInteger(control.default) && Number.isInteger(control.step);
-    return whole && !Number.isInteger(value) ? "Type a whole number." : "";
+    return control.integer && !Number.isInteger(value) ? "Type a whole number." : "";
   }
 
   /** A slider and a number box for one setting. */
@@ -171,7 +170,7 @@ const controls = (() => {
   }
 
   function parsed(text, usual) {
-    if (text === null) return usual;
+    if (text === null || text === "") return usual;
     if (typeof usual === "boolean") return text === "true";
     return typeof usual === "number" ? Number(text) : text;
   }
@@ -190,15 +189,18 @@ const controls = (() => {
 
   /** Why a setting is not allowed, in Python's words, or null. */
   function outside(spec, settings) {
-    for (const { name, text, kind, low, high, choices } of spec.controls) {
+    for (const { name, text, kind, low, high, integer, choices } of spec.controls) {
       const value = settings[name];
-      if (kind === "range" && !(value >= low && value <= high)) {
-        return `${text} is ${format(value)}: choose a number from ` +
+      const inside = value >= low && value <= high;
+      if (kind === "range" && !(inside && (!integer || Number.isInteger(value)))) {
+        const number = integer && inside ? "whole number" : "number";
+        return `${text} is ${format(value)}: choose a ${number} from ` +
           `${format(low)} to ${format(high)}.`;
       }
       if (kind === "choice" && !choices.some((one) => one.value === value)) {
-        const names = choices.map((one) => one.text).join(", ");
-        return `${text} is ${value}: choose one of ${names}.`;
+        const seen = typeof value === "string" ? `'${value}'` : value;
+        const allowed = choices.map((one) => one.value).join(", ");
+        return `${text} is ${seen}: choose one of ${allowed}.`;
       }
     }
     return null;

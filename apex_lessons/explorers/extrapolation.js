@@ -80,6 +80,10 @@ const stored = (() => {
   const HOW = { matched: "zero-shot", tuned: "after fine-tuning",
     "static 4": "zero-shot with factor 4", "static 8": "zero-shot with factor 8" };
 
+  const SCALINGS = { matched: "zero-shot, factor by length",
+    tuned: "after a short fine-tuning", "static 4": "zero-shot, factor 4, short text",
+    "static 8": "zero-shot, factor 8, short text" };
+
   // --- what is asked for, where some settings leave no choice
 
   function asked({ view, text, scaling, length }) {
@@ -105,12 +109,9 @@ const stored = (() => {
   function problem(settings) {
     if (!chosen(settings).length) return "No method is chosen: tick one or more.";
     if (drawn(settings).length) return null;
-    const { text, scaling, length } = asked(settings);
-    const lengths = TABLE.lengths.filter((other) => chosen(settings).some((name) =>
-      row(name, { text, scaling, length: other }))).map((other) => format(other));
-    const some = lengths.length ? `${joined(lengths, "or")} bytes, or ` : "";
-    return `Read ${HOW[scaling]}, these methods were not measured at ` +
-      `${format(length)} bytes: choose ${some}other methods.`;
+    const { length } = asked(settings);
+    return `Read ${SCALINGS[settings.scaling]}, these methods were not measured at ` +
+      `${format(length)} bytes: choose another length or other methods.`;
   }
 
   // --- numbers
@@ -606,6 +607,7 @@ const live = (() => {
     problem,
     busy,
     begin,
+    drawn: ({ _result: read }) => read.settings,
     results: ["_result", "_asked", "_answered", "_silent"],
     draw: (settings, found) => ({ losses: losses(settings, found),
       answers: answers(settings, found) }),

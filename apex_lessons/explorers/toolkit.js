@@ -14,6 +14,8 @@
 //   results  [trait]: what only a kernel sets, given to all of these with the settings
 //   begin    model -> end: what runs as long as the view is there
 //   busy     settings -> sentence or "": what a kernel is working on now
+//   drawn    settings -> {name: value}       the settings of the picture, where a kernel
+//            may still be working on the newest
 //
 // A frame is {x: axis, y: axis, marks: [mark], at?, alt?}; `at` is the x whose values
 // the legend shows while nobody points at the picture.
@@ -284,7 +286,7 @@ const toolkit = (() => {
   /** One view of one model: draws what the settings say, and tells the model of moves. */
   class Explorer {
     constructor(definition, model, el) {
-      Object.assign(this, { definition, model, spec: model.get("_spec"), facts: {} });
+      Object.assign(this, { definition, model, spec: model.get("_spec"), drawn: null });
       this.settings = this.stored();
       this.plots = definition.plots.map((plot) =>
         new plots.Plot(plot, (text) => this.speak(text)));
@@ -401,6 +403,7 @@ const toolkit = (() => {
     draw() {
       const { definition, view } = this;
       const settings = this.given();
+      this.drawn = null;
       view.show(settings, definition.shown?.(settings) ?? {},
         definition.enabled?.(settings) ?? {});
       const problem = outside(this.spec, settings) ?? definition.problem?.(settings);
@@ -409,12 +412,13 @@ const toolkit = (() => {
         view.complain(problem, "problem");
         return;
       }
-      this.facts = definition.facts(settings);
-      const frames = definition.draw(settings, this.facts);
+      const facts = definition.facts(settings);
+      const frames = definition.draw(settings, facts);
       for (const plot of this.plots) plot.draw(frames[plot.spec.key]);
-      const words = definition.words(settings, this.facts);
+      const words = definition.words(settings, facts);
       view.tell(words);
       view.complain("", "");
+      this.drawn = { settings: definition.drawn?.(settings) ?? { ...this.settings }, facts };
       this.announce(plain(words.slice(0, definition.spoken ?? 2).join(" ")));
     }
 
@@ -451,11 +455,17 @@ const toolkit = (() => {
       }
     }
 
+    /** Saves what is drawn: a refused setting has no picture and no numbers. */
     async download(kind) {
       const name = `${this.spec.name}.${kind}`;
+      if (!this.drawn) {
+        this.view.note(`Nothing to save: ${this.view.alarm.textContent}`);
+        return;
+      }
+      const { settings, facts } = this.drawn;
       try {
         if (kind === "csv") {
-          save(name, csvText(this.settings, this.facts, this.plots), "text/csv");
+          save(name, csvText(settings, facts, this.plots), "text/csv");
         } else {
           const text = pictureText(this.view.root, this.plots, this.spec.title);
           if (kind === "svg") save(name, text, "image/svg+xml");

@@ -157,6 +157,29 @@ def test_downloads_hold_what_is_shown(name, kept):
     assert page.complaints == []
 
 
+@pytest.mark.parametrize("label", ["Save the numbers as CSV",
+                                   "Save the picture as SVG",
+                                   "Save the picture as PNG"])
+def test_refused_settings_are_not_saved(label, kept):
+    """No file that says head_dim 7 beside the facts of 128."""
+    page, saved = kept("WavelengthClock"), []
+    page.on("download", lambda one: saved.append(one))
+    page.evaluate("document.querySelector('[data-model]').model.set('head_dim', 7)")
+    page.evaluate(DRAWN)
+    alarm = page.locator(".apx-alarm").inner_text()
+    page.get_by_role("button", name=label).click()
+    note = page.locator(".apx-done")
+    assert alarm and note.inner_text() == f"Nothing to save: {alarm}"
+    page.get_by_role("button", name="Reset all settings").click()
+    page.evaluate(DRAWN)
+    assert downloaded(page, label) and len(saved) == 1
+
+
+def settings_in(table):
+    rows = csv.DictReader(io.StringIO(table.decode("utf-8")))
+    return {row["name"]: row["value"] for row in rows if row["part"] == "setting"}
+
+
 @every_explorer
 def test_a_wrong_number_is_answered_in_words(name, kept):
     page = kept(name)
@@ -304,7 +327,7 @@ def test_an_explorer_that_needs_a_kernel_says_so(open_page, tmp_path):
     live = importlib.import_module("apex_lessons.explorers.extrapolation")
     (tmp_path / "live.html").write_text(static_page([live.LiveExtrapolation()]),
                                         encoding="utf-8")
-    page = open_page((tmp_path / "live.html").as_uri())
+    page = open_page((tmp_path / "live.html").as_uri(), reduced_motion="reduce")
     page.wait_for_function("window.ready")
     said, sign = words(page), page.locator(".apx-sign")
     assert "needs a kernel" not in said and sign.inner_text() == ""
@@ -312,6 +335,9 @@ def test_an_explorer_that_needs_a_kernel_says_so(open_page, tmp_path):
     page.keyboard.press("ArrowRight")
     page.evaluate(DRAWN)
     assert sign.inner_text().startswith("Reading 2,176 bytes")
+    table = downloaded(page, "Save the numbers as CSV")
+    assert settings_in(table)["length"] == "2048"  # those of the picture
+    assert facts_in(table)["length"] == 2048
     assert page.locator(".apx").get_attribute("aria-busy") == "true"
     page.wait_for_function("document.querySelector('.apx-words').innerText"
                            ".includes('needs a kernel')", timeout=9000)

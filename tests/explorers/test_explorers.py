@@ -9,7 +9,7 @@ import pytest
 
 from apex_lessons.explorers import base
 from apex_lessons.explorers.base import Explorer, Range
-from tests.explorers.page import LESSONS, close, run_states
+from tests.explorers.page import LESSONS, READER, close, run_node, run_states
 
 COUNT = 250
 CLASSES = {f"{lesson}.{name}": cls for lesson in LESSONS
@@ -204,6 +204,60 @@ def test_the_page_sees_what_is_outside(cls, tmp_path):
              for value in (allowed.low - 1, allowed.high * 2, math.nan)]
     for shown in run_states(tmp_path, cls, wrong, "facts"):
         assert "choose a number from" in shown["problem"]
+
+
+# What a link says, as the page reads it.
+LINKED = READER + """
+const { default: module } = await import(given.script);
+const { outside, decode } = module.toolkit;
+console.log(written(given.links.map((link) => answer(() => {
+  const settings = decode(given.spec, link);
+  return { settings, problem: outside(given.spec, settings) };
+}))));
+"""
+
+
+def problem_of_link(cls, link):
+    explorer = cls()
+    try:
+        explorer.link = link
+        explorer.facts()
+    except ValueError as problem:
+        return str(problem)
+    return None
+
+
+@every_explorer
+def test_a_link_that_says_no_whole_number_is_refused_by_both(cls, tmp_path):
+    """3.5 is neither drawn as 3.5 nor as 3; nonsense is no number at all."""
+    defaults = cls().defaults()
+    whole = [name for name, allowed in cls.ranges.items()
+             if isinstance(allowed, Range) and isinstance(defaults[name], int)]
+    links = [f"{cls.__name__}?{name}={value}" for name in whole
+             for value in (f"{int(cls.ranges[name].low)}.5", "1e-3", "wide", "inf")]
+    good = f"{cls.__name__}?{whole[0]}={int(cls.ranges[whole[0]].low)}.0"
+    script = tmp_path / "linked.mjs"
+    script.write_text(cls._esm, encoding="utf-8")
+    shown = run_node(LINKED, {"script": script.as_uri(), "spec": cls()._spec,
+                              "links": [*links, good, f"{cls.__name__}?{whole[0]}="]})
+    for link, page in zip(links, shown):
+        ours, theirs = problem_of_link(cls, link), page["value"]["problem"]
+        assert "choose a" in ours and "choose a" in theirs, (link, ours, theirs)
+        assert ("whole number" in ours) == ("whole number" in theirs), link
+    explorer = cls()
+    explorer.link = good
+    assert shown[-2]["value"]["settings"] == explorer.settings()
+    assert shown[-1]["value"]["settings"] == defaults
+
+
+@every_explorer
+def test_a_choice_that_is_none_names_the_values_a_link_needs(cls, tmp_path):
+    defaults = cls().defaults()
+    wrong = [{**defaults, name: "foo"} for name, allowed in cls.ranges.items()
+             if isinstance(allowed, list) and isinstance(defaults[name], str)]
+    explorer = cls()
+    for state, page in zip(wrong, run_states(tmp_path, cls, wrong, "facts")):
+        assert python_side(explorer, state)[1] == page["problem"]
 
 
 @every_explorer

@@ -32,4 +32,14 @@ def how_many(page):
                for _, output in outputs_of(notebook))
 
 
+def how_many_live(page):
+    """Explorers that move on the site: those that ask Python stand as pictures."""
+    if page not in PAGES:
+        return 0
+    notebook = nbformat.read(build.FOLDER / f"{page}.ipynb", as_version=4)
+    asking = sum(".LiveExtrapolation()" in cell.source for cell in notebook.cells
+                 if cell.cell_type == "code")
+    return how_many(page) - asking
+
+
 PLACES = {name: page for name in CLASSES if (page := _place(name))}

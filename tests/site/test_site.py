@@ -17,7 +17,7 @@ from axe_playwright_python.sync_playwright import Axe
 from fontTools.ttLib import TTFont
 
 from notebooks.machine import build
-from tests.site.explorers import PAGES, PLACES, how_many
+from tests.site.explorers import PAGES, PLACES, how_many, how_many_live
 
 every_page = pytest.mark.parametrize("name", [*PAGES, "index", "search"])
 every_lesson = pytest.mark.parametrize("name", PAGES)
@@ -216,7 +216,7 @@ def test_a_page_is_readable_soon_and_by_everyone(name, visit):
         page.wait_for_selector("html[data-ready]", state="attached")
         times.append(page.evaluate(paint))
     assert min(times) <= 1000
-    assert page.locator(".apx").count() == how_many(name)
+    assert page.locator(".apx").count() == how_many_live(name)
     assert page.evaluate(TWICE) == []
     choose_theme(page, "dark" if len(name) % 2 else "light")
     axe(page)
@@ -261,6 +261,23 @@ def test_no_width_scrolls_sideways(name, visit):
               && !box.closest("details:not([open])")).length""")
         assert unreached == 0, width
     assert page.complaints == []
+
+
+@pytest.mark.parametrize("link", ["%E0%A4%A", "no-such-place", "WavelengthClock?"])
+def test_any_link_opens_the_page(link, visit):
+    """Also one that was cut off within a letter."""
+    page = visit(f"{PLACES['WavelengthClock']}.html#{link}")
+    assert page.locator(".apx").count() > 0 and page.complaints == []
+
+
+def test_an_explorer_that_asks_python_is_a_picture_with_a_note(visit):
+    """No dead controls: without a kernel nothing there can answer."""
+    name = next(name for name in PAGES if how_many_live(name) < how_many(name))
+    page = visit(f"{name}.html")
+    assert page.locator('.apx[data-explorer="LiveExtrapolation"]').count() == 0
+    note = page.locator(".no-kernel", has_text="asks Python")
+    assert "download this page" in note.inner_text()
+    assert note.locator("xpath=following-sibling::div//img").is_visible()
 
 
 def test_the_theme_is_remembered_and_the_explorers_follow(visit):
@@ -364,7 +381,7 @@ def test_a_server_serves_the_same(visit, served):
     for name in ("index", next(iter(PLACES.values()))):
         page = visit(f"{name}.html", start=served)
         assert page.asked == [] and page.complaints == []
-        assert page.locator(".apx").count() == how_many(name)
+        assert page.locator(".apx").count() == how_many_live(name)
 
 
 def test_a_served_site_stays_readable_without_a_network(visit, served):
@@ -378,7 +395,7 @@ def test_a_served_site_stays_readable_without_a_network(visit, served):
     for name in (next(iter(PLACES.values())), PAGES[0]):
         page.goto(f"{served}/{name}.html")
         page.wait_for_selector("html[data-ready]", state="attached")
-        assert page.locator(".apx").count() == how_many(name)
+        assert page.locator(".apx").count() == how_many_live(name)
         assert page.locator("h1").inner_text()
     page.goto(f"{served}/search.html?q=wavelength")
     assert page.locator("#results li").count() >= 5

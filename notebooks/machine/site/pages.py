@@ -26,6 +26,11 @@ NO_KERNEL = ('<p class="no-kernel"><strong>Controls made with stock ipywidgets s
              "here</strong> when Python runs: download this page as a notebook to move "
              "them. What they open with follows below.</p>")
 
+ASKS_PYTHON = ('<p class="no-kernel"><strong>An explorer that asks Python stands '
+               "here</strong> when Python runs: download this page as a notebook to "
+               "move it. The picture shows what it opens with.</p>")
+ANSWERED = "_answered"  # the setting with which a kernel says that it has answered
+
 
 class Still(NamedTuple):
     """A picture in a file."""
@@ -108,7 +113,11 @@ def for_sphinx(notebook, assets: Assets) -> list[Still]:
     of_explorers, others, loaded = [], [], set()
     for _, output in outputs_of(notebook):
         data = output.data
-        if STATE in data:
+        if ANSWERED in data.get(STATE, {}):
+            of_explorers.append(still_of(output, assets))
+            shown = ASKS_PYTHON + picture(of_explorers[-1])
+            output.data = {"text/html": shown}
+        elif STATE in data:
             of_explorers.append(still_of(output, assets))
             output.data = {"text/html": explorer(output, assets, loaded)}
         elif "image/png" in data:

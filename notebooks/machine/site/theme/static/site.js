@@ -141,12 +141,17 @@
     box.classList.add("alive");
   }
 
+  /** The name in a link; one that is cut off within a letter stays as it is. */
+  function decoded(name) {
+    try { return decodeURIComponent(name); } catch { return name; }
+  }
+
   /** A link that holds an explorer's settings also leads to it. */
   function goToLinked() {
     const name = location.hash.slice(1).split("?")[0];
     if (!name) return;
     const linked = document.querySelector(`[data-explorer="${CSS.escape(name)}"]`)
-      ?? document.getElementById(decodeURIComponent(name));
+      ?? document.getElementById(decoded(name));
     linked?.scrollIntoView();
   }
 
@@ -164,8 +169,8 @@
         console.error(error);
       }
     }
-    if (boxes.length) goToLinked();
     root.dataset.ready = "";
+    if (boxes.length) goToLinked();
   }
 
   // --- code that can be folded away -----------------------------------------------------
