@@ -96,7 +96,7 @@ def load_checkpoint(
     recorded one and for weights of other sizes than the record says.
     """
     entry = _entry(seed, folder)
-    content = (folder / entry["file"]).read_bytes()
+    content = _content(folder / entry["file"])
     if hashlib.sha256(content).hexdigest() != entry["sha256"]:
         raise ValueError(
             f"{entry['file']} is not the file that was trained: its hash differs. Fetch"
@@ -106,6 +106,16 @@ def load_checkpoint(
     decoder = Decoder(settings, torch.Generator().manual_seed(seed))
     _fill(decoder, content, folder / entry["file"])
     return decoder.to(device).requires_grad_(False)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"there is no {path}, which training.json names: put it back or remake both"
+            f" with `python -m apex_lessons.extrapolation train --out {path.parent}`"
+        ) from error
 
 
 def _fill(decoder: Decoder, content: bytes, path: Path) -> None:

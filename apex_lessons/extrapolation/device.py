@@ -14,8 +14,9 @@ def usable_device(name: str) -> str:
     try:
         torch.zeros(1, device=name).cpu()  # meta makes tensors, but has no values
     except (RuntimeError, AssertionError, ImportError, TypeError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
+        # the first sentence of what may be a page
+        reason = (str(error) or type(error).__name__).splitlines()[0].split(". ")[0]
         raise ValueError(
-            f"--device {name} cannot be used here: {reason}; cpu always can"
+            f"--device {name} cannot be used here: {reason.rstrip('.')}; cpu always can"
         ) from error
     return name

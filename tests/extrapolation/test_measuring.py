@@ -313,6 +313,12 @@ def test_weights_of_other_sizes_are_refused(tmp_path):
         load_checkpoint(0, folder=tmp_path)
 
 
+def test_a_file_of_weights_that_is_gone_is_named(tmp_path):
+    shutil.copy(DATA / "training.json", tmp_path)
+    with pytest.raises(ValueError, match=r"there is no .*seed-0\.safetensors, which"):
+        load_checkpoint(0, folder=tmp_path)
+
+
 def test_a_file_that_holds_no_weights_is_refused(tmp_path):
     record = shipped_record()
     record["models"]["0"]["sha256"] = hashlib.sha256(b"nothing").hexdigest()
