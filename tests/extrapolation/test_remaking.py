@@ -131,6 +131,7 @@ def started(folder):
     return process
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_goes_on_to_the_same_model(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoints, "LEARNED", 0.0)
     stopped, whole = tmp_path / "stopped", tmp_path / "whole"
