@@ -24,6 +24,9 @@ CANCELLED = threading.Event()  # set: every sandbox of this process is ended
 INTERVAL = 0.05  # seconds between two looks at a sandbox
 CHUNK = 1 << 16
 MOST_EVENTS = 20_000
+DEEPEST = 40  # lists in lists: what the runner reports needs half of that
+ANSWER = {"undefined": bool, "nothing": bool, "error": str, "message": str,
+          "cell": str, "line": int}  # and a value of any kind
 MARGIN = 8  # bubblewrap's own processes, and what comes and goes
 
 
@@ -86,6 +89,36 @@ def _add(process: int, total: Usage) -> None:
         total.memory += int(sizes.get(kind, b"0 kB").split()[0]) / 1024
 
 
+def event_of(line: bytes) -> dict | None:
+    """What a line reports, or None: it has not the form of anything the runner says.
+
+    >>> event_of(b'{"event": "begin", "step": "cell 1"}')
+    {'event': 'begin', 'step': 'cell 1'}
+    >>> event_of(b'{"event": "answer", "answer": {"error": 7}}') is None
+    True
+    """
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        return None
+    answer = event.get("answer", {})
+    fits = isinstance(answer, dict) and not _too_deep(event) and all(
+        type(answer[key]) is kind for key, kind in ANSWER.items() if key in answer)
+    return event if fits else None
+
+
+def _too_deep(data: object) -> bool:
+    """Are there more than DEEPEST levels? Level by level, so that no depth can harm."""
+    level = [data]
+    for _ in range(DEEPEST):
+        level = [inner for group in level for inner in
+                 (group.values() if isinstance(group, dict) else group)
+                 if isinstance(inner, (dict, list))]
+    return bool(level)
+
+
 class Watch:
     """Feeds one runner, reads its events and keeps its limits."""
 
@@ -145,11 +178,10 @@ class Watch:
         self.ended |= not data
 
     def _take(self, line: bytes) -> None:
-        try:
-            event = json.loads(line)
-            name, step = event["event"], event.get("step")
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return  # nothing that the runner says
+        event = event_of(line)
+        if event is None:
+            return
+        name, step = event["event"], event.get("step")
         self.target.append(event)
         if name in ("started", "begin", "ready"):
             self._new_step(step if isinstance(step, str) else None)
@@ -202,8 +234,7 @@ class Watch:
         self.selector.close()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             stream.close()
-        said = {event["event"] for event in self.attempt.events + self.attempt.answers
-                if isinstance(event["event"], str)}
+        said = {event["event"] for event in self.attempt.events + self.attempt.answers}
         if not self.attempt.stopped and not {"bye", "unreadable"} & said:
             self.attempt.stopped = "exit"
         return self.attempt

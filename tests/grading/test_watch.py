@@ -1,11 +1,12 @@
 """What the watcher sees of a process and its descendants."""
 
+import json
 import subprocess
 import sys
 
 import pytest
 
-from apex_lessons.grading import watch
+from apex_lessons.grading import values, watch
 
 HELD = 60_000_000  # bytes
 PROGRAM = """
@@ -59,3 +60,28 @@ def test_a_process_that_is_gone_uses_nothing():
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     assert watch.usage(process.pid) == watch.Usage()
+
+
+@pytest.mark.parametrize("line", [
+    b"", b"\xff", b"7", b"[]", b"{}", b'{"event": 3}', b'{"event": "answer", "case": 1',
+    b'{"event": "answer", "answer": [1]}', b'{"event": "x", "answer": {"error": 1}}',
+    b'{"event": "x", "answer": {"error": "E", "cell": ["a"]}}',
+    b'{"event": "x", "answer": {"error": "E", "line": true}}'])
+def test_what_the_runner_never_says_is_no_event(line):
+    assert watch.event_of(line) is None
+
+
+@pytest.mark.parametrize("depth", [watch.DEEPEST, 100, 950, 100_000])
+def test_an_event_nested_too_deep_is_dropped(depth):
+    """Such a value could be read, but not be sent on to another process."""
+    value = b"[" * depth + b"]" * depth
+    assert watch.event_of(b'{"event": "answer", "answer": {"value": %b}}' % value) \
+        is None
+
+
+def test_the_deepest_value_that_can_be_told_is_kept():
+    value = None
+    for _ in range(values.DEEPEST):
+        value = {"x": value}
+    line = json.dumps({"event": "answer", "answer": {"value": values.encode(value)}})
+    assert values.decode(watch.event_of(line.encode())["answer"]["value"]) == value
