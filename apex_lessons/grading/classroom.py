@@ -12,10 +12,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
+from apex_lessons.exercises import diagnosis
 from apex_lessons.grading import collected, engines, feedback, judge, master, pages
 from apex_lessons.grading import sandbox, store
 from apex_lessons.grading.collected import Refused, Submission
@@ -43,14 +48,15 @@ class Class:
 
     def __init__(self, assignment: Path, submissions: Path, out: Path,
                  settings: Settings):
-        folder, self.out = Path(assignment).resolve(), Path(out).resolve()
+        folder, submissions, self.out = (
+            Path(os.path.realpath(one)) for one in (assignment, submissions, out))
         self.settings = settings
         self.assignment: Assignment = load_assignment(folder)
         self.plan = judge.plan_of(self.assignment, master.read(folder), settings.seed)
-        self.submissions = collected.find(Path(submissions).resolve(), folder.name,
-                                          self.out)
-        self.hidden_places = tuple(map(str, (folder, Path(submissions).resolve(),
-                                             self.out)))
+        self.submissions = collected.find(submissions, folder.name, self.out)
+        store.check_names([one.student for one in self.submissions])
+        self.hidden_places = tuple(map(str, (folder, submissions, self.out,
+                                             *course_folders())))
         self.basis = [_program(), (folder / HIDDEN).read_bytes(),
                       (folder / f"{folder.name}.py").read_bytes(), settings.seed,
                       dataclasses.asdict(settings.limits), settings.unsafe]
@@ -62,7 +68,7 @@ class Class:
         """
         results: dict[str, dict] = {}
         for student, record in self._records(self._jobs(results, tick)):
-            results[student] = self._judged(results[student], record)
+            results[student] = self._safely_judged(results[student], record)
             self._write(results[student])
             tick()
         ordered = [results[one.student] for one in self.submissions]
@@ -107,10 +113,22 @@ class Class:
                                  hide=self.hidden_places)
         return engines.here(work, jobs, settings.workers or engines.cores())
 
+    def _safely_judged(self, result: dict, record: Record) -> dict:
+        """Judge; what the judge cannot cope with costs this submission alone."""
+        try:
+            judged = self._judged(result, record)
+            pages.student_page(judged, self.assignment)
+            return judged
+        except Exception as error:  # its message may hold a hidden input
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(last.filename).name}, line {last.lineno}"
+            return result | {"reason": "The judge could not cope with what came back"
+                             f" ({type(error).__name__} in {place})."}
+
     def _judged(self, result: dict, record: Record) -> dict:
         result = result | {"notes": result["notes"] + record.notes}
         if record.failed:
-            return result | {"reason": f"The sandbox did not start: {record.failed}"}
+            return result | {"reason": f"It could not be run: {record.failed}"}
         if record.unreadable:
             return result | {"status": UNREADABLE, "reason": record.unreadable}
         seed = self.settings.seed
@@ -146,8 +164,21 @@ class Class:
         return self.out / folder / f"{store.file_name(student)}.{ending}"
 
 
+def course_folders(root: Path = sandbox.PACKAGE.parent) -> list[Path]:
+    """The folders of the course, answers and history among them, but for the package.
+
+    None where the package is installed without the course. What Python stands on stays.
+    """
+    if not (root / "pyproject.toml").is_file():
+        return []
+    needed = [Path(one) for one in (*sandbox.python_folders(), sandbox.PACKAGE)]
+    return [one for one in sorted(root.iterdir()) if one.is_dir()
+            and not one.is_symlink()
+            and not any(path.is_relative_to(one) for path in needed)]
+
+
 @functools.cache
 def _program() -> bytes:
-    """The text of the grading program: another program makes other results."""
-    folder = Path(__file__).parent
-    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
+    """The grading program's text and torch's version: others make other results."""
+    files = [*sorted(Path(__file__).parent.glob("*.py")), Path(diagnosis.__file__)]
+    return torch.__version__.encode() + b"".join(path.read_bytes() for path in files)

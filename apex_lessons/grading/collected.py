@@ -33,15 +33,13 @@ class Refused(ValueError):
 def find(folder: Path, assignment: str, leave_out: Path) -> list[Submission]:
     """All submissions of a folder, by student; ``leave_out``: the results' folder.
 
-    ValueError where nothing is that could be a submission.
+    Both as os.path.realpath gives them. ValueError where nothing is that could be a
+    submission, and where the results would lie among the submissions.
     """
-    if not folder.is_dir():
-        raise ValueError(f"{folder} is no folder; give the one with the submissions")
-    if (folder / "submitted").is_dir():
-        folder = folder / "submitted"
+    folder = _place(folder, leave_out)
     found: dict[str, Submission] = {}
     for entry in sorted(folder.iterdir(), key=lambda one: (one.is_file(), one.name)):
-        if entry.name.startswith((".", "__MACOSX")) or entry.resolve() == leave_out:
+        if entry.name.startswith((".", "__MACOSX")) or entry == leave_out:
             continue
         one = _of_entry(entry, assignment)
         if one is not None and one.student in found:
@@ -55,6 +53,17 @@ def find(folder: Path, assignment: str, leave_out: Path) -> list[Submission]:
         raise ValueError(f"{folder} holds no submission: neither a folder for each"
                          " student nor files <student>.ipynb")
     return sorted(found.values(), key=lambda one: one.student)
+
+
+def _place(folder: Path, leave_out: Path) -> Path:
+    """The folder whose entries are students."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is no folder; give the one with the submissions")
+    inner = folder / "submitted"
+    if leave_out in (folder, inner):
+        raise ValueError(f"{leave_out} holds the submissions: results there would be"
+                         " taken for students. Give --out another folder")
+    return inner if inner.is_dir() else folder
 
 
 def _of_entry(entry: Path, assignment: str) -> Submission | None:
@@ -87,10 +96,21 @@ def _of_folder(folder: Path, assignment: str) -> Submission:
 
 
 def _nothing(folder: Path, assignment: str) -> str:
-    there = sorted(path.relative_to(folder).as_posix() for path in
-                   (*folder.glob("*"), *folder.glob("*/*")) if not path.is_dir())
+    there = sorted(_names(folder, levels=2))
     seen = f" What is there: {', '.join(there[:SHOWN])}." if there else ""
     return f"No notebook was handed in for {assignment}.{seen}"
+
+
+def _names(folder: Path, levels: int) -> list[str]:
+    """Names of what is no folder; a link may lead anywhere and is not followed."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:  # locked: what it holds is not told
+        return []
+    folders = [one for one in entries if one.is_dir(follow_symlinks=False)]
+    inner = [f"{one.name}/{name}" for one in folders if levels > 1
+             for name in _names(Path(one.path), levels - 1)]
+    return [one.name for one in entries if one not in folders] + inner
 
 
 def _is_notebook(path: Path) -> bool:

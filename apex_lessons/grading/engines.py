@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait)
 
 from apex_lessons.grading import watch
 from apex_lessons.grading.sandbox import NoSandbox
@@ -83,11 +84,15 @@ def _client(address: str):
 def _record(future) -> Record:
     """What came of one submission; a failure of a machine is no mark, and ends nothing.
 
-    NoSandbox goes up: without one, nothing else can be graded either.
+    NoSandbox goes up: without one, nothing else can be graded either. So does what a
+    cluster cancels when its scheduler is lost.
     """
-    error = future.exception()
-    if type(error).__name__ == "KilledWorker":  # Dask's own; Dask may not be here
-        return Record(failed="the workers that ran it died, again and again")
-    if isinstance(error, OSError) and not isinstance(error, NoSandbox):
-        return Record(failed=str(error))
-    return future.result()
+    try:
+        return future.result()
+    except (NoSandbox, CancelledError):
+        raise
+    except Exception as error:  # whatever it is: the others must be graded
+        if type(error).__name__ == "KilledWorker":  # Dask's own; Dask may not be here
+            return Record(failed="the workers that ran it died, again and again")
+        machine = isinstance(error, OSError)  # other messages may hold hidden inputs
+        return Record(failed=str(error)[:500] if machine else type(error).__name__)

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 LONGEST_NAME = 56
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would compute these
+FORMULA = tuple("=+-@＝＋－＠")  # a spreadsheet would compute what begins so
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # by Windows
+OURS = re.compile(r"-[0-9a-f]{8}$")  # looks like a name that was made here
 
 
 def write(path: Path, text: str) -> None:
@@ -64,31 +66,48 @@ def key_of(*parts: Any) -> str:
 def file_name(student: str) -> str:
     """A file's name for a student: legal everywhere, one for each student.
 
+    Also where Anna and anna are one file.
+
     >>> file_name("anna"), file_name("Zoë B")
     ('anna', 'Zoë_B-0a3b5b99')
     """
     name = unicodedata.normalize("NFC", student)
     name = re.sub(r"[^\w.@-]", "_", name.encode("utf-8", "replace").decode())
     name = name.strip(".")[:LONGEST_NAME]
-    if name and name == student:
+    plain = name == student == name.casefold()
+    if name and plain and not RESERVED.match(name) and not OURS.search(name):
         return name
     digest = hashlib.sha256(student.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{name or 'student'}-{digest[:8]}"
 
 
+def check_names(students: list[str]) -> None:
+    """ValueError where two students would share a file."""
+    owner: dict[str, str] = {}
+    for student in students:
+        other = owner.setdefault(file_name(student).casefold(), student)
+        if other != student:
+            raise ValueError(f"the results of {other!r} and {student!r} would go to one"
+                             " file; give one of their submissions another name")
+
+
 def table(rows: list[list[Any]]) -> str:
-    """Rows as CSV; an apostrophe keeps a spreadsheet from computing a text.
+    """Rows as CSV, a line each, with the mark by which spreadsheets know UTF-8.
+
+    An apostrophe keeps them from computing a text.
 
     >>> table([["=1+1", 2]])
-    "'=1+1,2\\r\\n"
+    '\\ufeff"\\'=1+1","2"\\r\\n'
     """
-    text = io.StringIO()
-    csv.writer(text).writerows([[_harmless(cell) for cell in row] for row in rows])
+    text = io.StringIO("\ufeff", newline="")
+    text.seek(0, io.SEEK_END)
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(
+        [[_harmless(cell) for cell in row] for row in rows])
     return text.getvalue()
 
 
 def _harmless(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
-    clean = re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", " ", cell)
+    clean = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", cell).split())
     return f"'{clean}" if clean.startswith(FORMULA) else clean

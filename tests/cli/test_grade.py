@@ -45,7 +45,7 @@ def test_what_could_not_be_graded_shows_in_the_status(class_folder, capsys, tmp_
     (tmp_path / "in" / "ben.ipynb").write_bytes(b"busy")
     assert cli.main(["grade", "tiny", "in", "--out", "out"]) == 2
     said = capsys.readouterr().out
-    assert "ben: not graded. The sandbox did not start: too busy" in said
+    assert "ben: not graded. It could not be run: too busy" in said
 
 
 def test_without_a_sandbox_it_refuses(class_folder, capsys, monkeypatch):

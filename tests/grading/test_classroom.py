@@ -25,6 +25,8 @@ class Room:
         self.ran.append(data)
         if data == b"no process":
             raise BlockingIOError("no memory for a new process")
+        if data == b"an error":
+            raise RecursionError("maximum depth")
         if data == b"breaks":
             return Record(failed="no memory for a new process")
         return Record(answers={line["step"]: {n: {"nothing": True} for n in (0, 1)}
@@ -106,8 +108,33 @@ def test_a_failure_of_the_machine_is_no_mark_and_is_tried_again(room, data):
     _, results = room.grade()
     assert results["anna"]["status"] == "not graded"
     assert "no memory for a new process" in results["anna"]["reason"]
-    assert b"anna,not graded,,7" in room.files()["out/grades.csv"]
+    assert b'"anna","not graded","","7"' in room.files()["out/grades.csv"]
     assert room.grade()[0] == [data.encode()]
+
+
+def test_an_error_of_the_worker_ends_nothing(room):
+    room.hand_in(anna="an error", ben="b")
+    _, results = room.grade()
+    assert results["anna"]["status"] == "not graded"
+    assert results["anna"]["reason"] == "It could not be run: RecursionError"
+    assert results["ben"]["status"] == "graded"
+
+
+def test_what_the_judge_cannot_cope_with_ends_nothing(room, monkeypatch):
+    judged = classroom.feedback.outputs_from
+
+    def unable(record, task, plan):
+        if record.notes == ["a"]:
+            raise RuntimeError("a hidden input: 7.25")
+        return judged(record, task, plan)
+
+    monkeypatch.setattr(classroom.feedback, "outputs_from", unable)
+    room.hand_in(anna="a", ben="b")
+    _, results = room.grade()
+    assert (results["anna"]["status"], results["ben"]["status"]) == (
+        "not graded", "graded")
+    assert "RuntimeError in test_classroom.py, line" in results["anna"]["reason"]
+    assert not any(b"7.25" in content for content in room.files().values())
 
 
 def test_a_crash_in_the_middle_keeps_what_was_done(room, monkeypatch):
@@ -128,6 +155,29 @@ def test_a_crash_in_the_middle_keeps_what_was_done(room, monkeypatch):
     ran, results = room.grade()
     assert len(ran) == 3 and len(results) == 6
     assert not {f"s{data.decode()}" for data in ran} & set(done)
+
+
+def test_the_courses_other_folders_are_hidden(tmp_path, monkeypatch):
+    for name in (".git", "apex_lessons", "assignments", "env/python", "tests"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "tests")
+    monkeypatch.setattr(classroom.sandbox, "PACKAGE", tmp_path / "apex_lessons")
+    monkeypatch.setattr(classroom.sandbox, "python_folders",
+                        lambda: [str(tmp_path / "env" / "python")])
+    assert classroom.course_folders(tmp_path) == []  # it is not the course's folder
+    (tmp_path / "pyproject.toml").touch()
+    assert [one.name for one in classroom.course_folders(tmp_path)] == [
+        ".git", "assignments", "tests"]
+
+
+def test_a_submission_is_run_without_sight_of_the_course(room, monkeypatch):
+    seen = []
+    monkeypatch.setattr(classroom, "run_submission", lambda *data, hide, **more: (
+        seen.extend(hide), Record(failed="x"))[1])
+    room.hand_in(anna="a")
+    room.grade()
+    assert {str(classroom.sandbox.PACKAGE.parent / "assignments"),
+            str(room.submitted), str(room.assignment)} <= set(seen)
 
 
 def test_the_bar_moves_once_for_each(room):

@@ -70,6 +70,25 @@ def test_nothing_is_told_with_what_is_there(tmp_path):
                           " norm/norm.ipynb.")
 
 
+def test_links_are_neither_followed_nor_an_obstacle(tmp_path):
+    """A loop, and links to what is not the student's, whose names must not be told."""
+    make(tmp_path / "try", "secret/private.txt")
+    folder = make(tmp_path / "in", "ben/notes/a.txt")
+    (folder / "loop").symlink_to("loop")
+    (folder / "ben" / "notes" / "up").symlink_to(tmp_path / "try")
+    (folder / "ben" / "link").symlink_to(tmp_path / "try" / "secret")
+    ben, loop = find(folder, "rope", tmp_path / "out")
+    assert loop.reason == "A link was handed in, not a file."
+    assert ben.reason.endswith("What is there: link, notes/a.txt, notes/up.")
+
+
+@pytest.mark.parametrize("out", ["in", "in/submitted"])
+def test_results_among_the_submissions_are_refused(tmp_path, out):
+    folder = make(tmp_path / "in", "submitted/anna/rope.ipynb")
+    with pytest.raises(ValueError, match="Give --out another folder"):
+        find(folder, "rope", tmp_path / out)
+
+
 @pytest.mark.parametrize("place", ["missing", "empty", "file"])
 def test_a_folder_without_submissions(tmp_path, place):
     (tmp_path / "empty").mkdir()

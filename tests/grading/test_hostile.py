@@ -181,7 +181,7 @@ def test_pages_hold_no_foreign_markup(graded):
 
 
 def test_the_table_computes_nothing(graded):
-    text = (graded.out / "grades.csv").read_text(encoding="utf-8")
+    text = (graded.out / "grades.csv").read_text(encoding="utf-8-sig")
     rows = list(csv.DictReader(text.splitlines()))
     assert len(rows) == len(graded.results)
     cells = [cell for row in rows for cell in row.values()]

@@ -53,11 +53,32 @@ def test_file_names_stay_in_their_folder(tmp_path, student):
 
 def test_different_students_get_different_files():
     students = ["a b", "a_b", "a/b", "a:b", "é", "e\u0301", "x" * 56, "x" * 57,
-                "x" * 58, "a", "A"]
-    assert len({store.file_name(student) for student in students}) == len(students)
+                "x" * 58, "a", "A", "Zoë B", store.file_name("Zoë B"), "straße",
+                "strasse"]
+    store.check_names(students)
+    names = {store.file_name(student).casefold() for student in students}
+    assert len(names) == len(students)
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@a", "\t=1", "\r=1", "\x00=1"])
+@pytest.mark.parametrize("student", ["con", "nul", "aux.b", "com1", "lpt9.x.y"])
+def test_names_that_windows_keeps_for_itself(student):
+    assert store.file_name(student) == f"{student}-{store.file_name(student)[-8:]}"
+
+
+def test_two_students_with_one_file_are_refused(monkeypatch):
+    monkeypatch.setattr(store, "file_name", lambda student: "x")
+    with pytest.raises(ValueError, match="'anna' and 'ben' would go to one file"):
+        store.check_names(["anna", "ben"])
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@a", "\t=1", "\r=1", "\x00=1",
+                                  "\n=1", "\u00a0=1", "＝1", "＋1", "－1", "＠a"])
 def test_no_cell_is_a_formula(cell):
-    ((read, number),) = csv.reader(io.StringIO(store.table([[cell, -1.5]])))
-    assert not read.startswith(("=", "+", "-", "@", "\t", "\r")) and number == "-1.5"
+    ((read, number),) = csv.reader(io.StringIO(store.table([[cell, -1.5]])[1:]))
+    assert read.startswith("'") and number == "-1.5"
+
+
+def test_a_row_is_a_line_in_a_file_that_spreadsheets_read():
+    text = store.table([["Zoë", "a\r\nb;c"], ["x", 'say "y"']])
+    assert text.encode().decode("utf-8-sig").split("\r\n") == [
+        '"Zoë","a b;c"', '"x","say ""y"""', ""]
