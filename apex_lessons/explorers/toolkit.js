@@ -180,10 +180,11 @@ const toolkit = (() => {
       this.alarm = html("p", { class: "apx-alarm", role: "alert" });
       this.sign = html("p", { class: "apx-sign", role: "status" });
       this.live = html("p", { class: "apx-live", "aria-live": "polite" });
-      this.stage = html("div", { class: "apx-stage" }, ...drawn.map((plot) => plot.node));
+      this.stage = html("div", { class: "apx-stage" }, this.alarm,
+        ...drawn.map((plot) => plot.node));
       this.root = html("section", { class: "apx", "data-explorer": spec.name,
         "aria-labelledby": `${this.id}-title` },
-      html("div", { class: "apx-frame" }, this.head(actions), this.alarm, this.sign,
+      html("div", { class: "apx-frame" }, this.head(actions), this.sign,
         this.stage, this.panel(actions), this.words, this.foot(actions), this.live));
       // JupyterLab would take arrow keys, Enter and letters for shortcuts of its own
       const reached = "input, select, textarea, button, [tabindex]";

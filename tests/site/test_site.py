@@ -423,3 +423,57 @@ def test_the_menu_marks_the_section_that_is_read(visit):
     page.wait_for_function("(one) => one.getAttribute('aria-current') === 'location'",
                            arg=link.element_handle())
     assert page.locator("#menu .contents a[aria-current]").count() == 1
+
+
+# Names of columns that a row's cells say, and whether each cell is whole in sight.
+CARDS = """() => [...document.querySelectorAll("table[role='table'] tbody tr")].map(
+  (row) => [...row.children].map((cell) => {
+    const box = cell.getBoundingClientRect();
+    return [cell.dataset.label, getComputedStyle(cell, "::before").content,
+            box.left >= 0 && box.right <= innerWidth];
+  }))"""
+
+
+def test_a_phone_shows_wide_tables_as_cards_and_paper_cuts_none(visit):
+    """The claims of page 06 are read on a phone without scrolling sideways."""
+    page = visit("06-the-reference-checked.html",
+                 viewport={"width": 390, "height": 844})
+    rows = page.evaluate(CARDS)
+    assert len(rows) > 40
+    names = [label for label, _, _ in rows[0]]
+    assert len(set(names)) == len(names) >= 5 and all(names)
+    for row in rows:
+        assert [label for label, _, _ in row] == names
+        assert all(inside and label in said for label, said, inside in row)
+    page.set_viewport_size({"width": 718, "height": 1000})
+    page.emulate_media(media="print")
+    ends = page.evaluate("""[...document.querySelectorAll("table")].map(
+      (table) => table.getBoundingClientRect().right)""")
+    assert ends and max(ends) <= 718
+
+
+def test_what_scrolls_fades_at_the_edge_that_hides_something(visit):
+    page = visit(f"{PAGES[0]}.html", viewport={"width": 390, "height": 844})
+    box = page.locator("article pre.more-right, .scroll.more-right").first
+    assert "more-left" not in box.get_attribute("class")
+    box.evaluate("(one) => { one.scrollLeft = one.scrollWidth; }")
+    page.wait_for_selector(".more-left", state="attached")
+    seen = page.locator(".more-left").first
+    assert "more-right" not in seen.get_attribute("class")
+    assert "gradient" in seen.evaluate("(one) => getComputedStyle(one).maskImage")
+
+
+def test_search_snippets_hold_whole_words(visit, site):
+    page = visit("search.html?q=wavelength")
+    said = (site / "_static" / "sections.js").read_text(encoding="utf-8")
+    known = set(re.split(r"[\s\"]+", said))
+    snippets = page.locator("#results p:not(.where)").all_inner_texts()
+    assert any(text.startswith("…") for text in snippets)
+    for text in snippets:
+        words = [word for word in text.split() if word != "…"]
+        assert words[0] in known and words[-1] in known, text
+
+
+def test_a_long_key_breaks_behind_an_underscore(site):
+    text = (site / "04-yarn.html").read_text(encoding="utf-8")
+    assert "original_<wbr>max_<wbr>position_<wbr>embeddings" in text

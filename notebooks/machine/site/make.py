@@ -92,8 +92,8 @@ def lay_out(folder: Path, out: Path) -> None:
 
 def keep_offline(site: Path) -> None:
     """Write the script that keeps a served site, with the list of what it keeps."""
-    files = sorted(path for pattern in ("*.html", "_static/*", "explorers/*")
-                   for path in site.glob(pattern))
+    kept = ("*.html", "_static/*", "explorers/*", "pictures/*")
+    files = sorted(path for pattern in kept for path in site.glob(pattern))
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())

@@ -29,6 +29,11 @@ NO_KERNEL = ('<p class="no-kernel"><strong>Controls made with stock ipywidgets s
 ASKS_PYTHON = ('<p class="no-kernel"><strong>An explorer that asks Python stands '
                "here</strong> when Python runs: download this page as a notebook to "
                "move it. The picture shows what it opens with.</p>")
+MANY_COLUMNS = 5  # more than a phone is wide
+TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
+COLUMN = re.compile(r'<th scope="col"[^>]*>(.*?)</th>', re.DOTALL)
+ROW = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
+ROLES = {"table": "table", "thead": "rowgroup", "tr": "row", "th": "columnheader"}
 ANSWERED = "_answered"  # the setting with which a kernel says that it has answered
 
 
@@ -105,7 +110,37 @@ def markup(given: str) -> str:
     """HTML that a cell showed: tables in a box, and no header without words."""
     if "<table" not in given:
         return given
-    return f'<div class="scroll">{given.replace("<th></th>", "<td></td>")}</div>'
+    whole = re.sub(r"<th\b[^>]*></th>", "<td></td>", given)
+    return f'<div class="scroll">{TABLE.sub(cards, whole)}</div>'
+
+
+def cards(table: re.Match) -> str:
+    """A table of many columns, whose rows a narrow screen can show as cards.
+
+    Each cell is told its column's name. The roles stay what they are when the style
+    sheet makes blocks of rows and cells.
+    """
+    text = table.group(0)
+    names = [re.sub(r"<[^>]*>", "", name) for name in COLUMN.findall(text)]
+    if len(names) < MANY_COLUMNS:
+        return text
+    head, opening, body = text.partition("<tbody")
+    rows = ROW.sub(lambda row: labelled(row.group(0), names), body)
+    for tag, role in ROLES.items():
+        head = re.sub(rf"<{tag}\b", f'<{tag} role="{role}"', head)
+    return f'{head}{opening} role="rowgroup"{rows}'
+
+
+def labelled(row: str, names: list[str]) -> str:
+    """One row of the body with the columns' names at its cells."""
+    waiting = iter(names)
+
+    def cell(found: re.Match) -> str:
+        role = "rowheader" if found.group(1) == "th" else "cell"
+        label = html.escape(html.unescape(next(waiting, "")))
+        return f'<{found.group(1)} role="{role}" data-label="{label}"'
+
+    return re.sub(r"<(th|td)\b", cell, row).replace("<tr", '<tr role="row"', 1)
 
 
 def for_sphinx(notebook, assets: Assets) -> list[Still]:

@@ -31,12 +31,14 @@ class Translator(HTML5Translator):
     """Sphinx's HTML with tables in boxes of their own and headers that name columns."""
 
     def visit_table(self, node):
+        self.tables = [*getattr(self, "tables", []), len(self.body)]
         self.body.append('<div class="scroll">')
         super().visit_table(node)
 
     def depart_table(self, node):
         super().depart_table(node)
-        self.body.append("</div>\n")
+        start = self.tables.pop()
+        self.body[start:] = [breakable("".join(self.body[start:])), "</div>\n"]
 
     def visit_entry(self, node):
         super().visit_entry(node)
@@ -48,6 +50,12 @@ class Translator(HTML5Translator):
         else:  # an empty corner is the header of nothing
             self.body[-1] = self.body[-1].replace("<th", "<td", 1)
             self.context[-1] = self.context[-1].replace("</th", "</td")
+
+
+def breakable(table: str) -> str:
+    """A long name in code may go on in the next line behind each underscore."""
+    return re.sub(r'(?<=<span class="pre">)[^<]*',
+                  lambda name: name.group(0).replace("_", "_<wbr>"), table)
 
 
 def unseen_words(node: nodes.entry) -> str:

@@ -1,6 +1,6 @@
 // A site that came from a server stays readable without a network: what is newest where
-// there is one, what was kept where there is none. Pages, style and explorers are kept at
-// the first visit, pictures when they are seen.
+// there is one, what was kept where there is none. Pages, style, explorers and pictures are
+// kept at the first visit.
 const KEPT = "/* version */";
 const FILES = [/* files */];
 

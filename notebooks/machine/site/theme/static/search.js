@@ -28,17 +28,32 @@
     return made;
   }
 
+  /** Where the first whole word from `place` on begins. */
+  function wordAt(text, place) {
+    const space = place ? text.indexOf(" ", place - 1) : -1;
+    return space >= 0 && space < place + AROUND ? space + 1 : place;
+  }
+
+  /** Where the last whole word before `place` ends. */
+  function wordEnd(text, place) {
+    if (place >= text.length) return text.length;
+    const space = text.lastIndexOf(" ", place);
+    return space > place - AROUND ? space : place;
+  }
+
   /** The text around the first find, with the finds marked. */
   function excerpt(section, words) {
     const places = words.map((word) => section.words.indexOf(word)).filter((at) => at >= 0);
     const from = Math.max(0, Math.min(...places, Infinity) - AROUND);
-    const start = Number.isFinite(from) ? from : 0;
-    const text = section.text.slice(start, start + 2 * AROUND + 40);
+    const start = wordAt(section.text, Number.isFinite(from) ? from : 0);
+    const end = wordEnd(section.text, start + 2 * AROUND + 40);
+    const text = section.text.slice(start, end);
     const paragraph = node("p", start ? "… " : "");
     const safe = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
     for (const part of text.split(new RegExp(`(${safe.join("|")})`, "i"))) {
       paragraph.append(words.includes(plain(part)) ? node("mark", part) : part);
     }
+    if (end < section.text.length) paragraph.append(" …");
     return paragraph;
   }
 

@@ -58,16 +58,21 @@
 
   // --- boxes that scroll --------------------------------------------------------------
 
-  /** What is wider than its box can be reached with the keyboard. */
+  /** What is wider than its box is reached with the keyboard and fades at its edge. */
   function scrollers() {
     const check = (box) => {
-      const wide = box.scrollWidth > box.clientWidth + 1;
-      if (wide) box.tabIndex = 0;
+      const hidden = box.scrollWidth - box.clientWidth;
+      if (hidden > 1) box.tabIndex = 0;
       else box.removeAttribute("tabindex");
+      box.classList.toggle("more-left", hidden > 1 && box.scrollLeft > 1);
+      box.classList.toggle("more-right", hidden > 1 && box.scrollLeft < hidden - 1);
     };
     const watcher = new ResizeObserver((entries) =>
       entries.forEach(({ target }) => check(target)));
-    all(".scroll, article pre").forEach((box) => watcher.observe(box));
+    all(".scroll, article pre").forEach((box) => {
+      watcher.observe(box);
+      box.addEventListener("scroll", () => check(box), { passive: true });
+    });
   }
 
   // --- copying code -------------------------------------------------------------------
