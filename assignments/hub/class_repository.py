@@ -10,6 +10,7 @@ files there, and the folder's history in git, stay.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tempfile
@@ -20,8 +21,15 @@ from urllib.parse import urlencode
 HUB = Path(__file__).resolve().parent
 ROOT = HUB.parent.parent
 FOLDERS = ("apex_lessons", "notebooks")
-FILES = ("CITATION.cff", "LICENSE", "Makefile", "README.md", "environment.yml",
-         "pyproject.toml", "requirements.lock", ".gitignore")
+FILES = ("CITATION.cff", "LICENSE", "environment.yml", "pyproject.toml",
+         "requirements.lock", ".gitignore")
+README = "README-students.md"  # the beginning of theirs; these sections follow:
+SECTIONS = ("Pages", "What does my own model's config do?",
+            "What happens past the trained length?", "Other machines",
+            "Another build of torch, and GPUs", "Citing")
+# Commands that need what stays here: the tests, the masters.
+TARGETS = ("test", "test-slow", "notebooks", "lint", "assignments", "grade", "bench",
+           "lock")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*")
 ON_A_HUB = ("nbgitpuller", "nbgrader")  # what an image needs on top of environment.yml
 
@@ -38,8 +46,10 @@ def write(out: Path) -> list[str]:
     for name in FILES:
         shutil.copyfile(ROOT / name, out / name)
     renew(HUB, out / "hub")
-    for name in (Path(__file__).name, "README.md"):
+    for name in (Path(__file__).name, "README.md", README):
         (out / "hub" / name).unlink()  # for those who have the masters
+    (out / "README.md").write_text(students_readme(), encoding="utf-8")
+    (out / "Makefile").write_text(students_makefile(), encoding="utf-8")
     (out / "environment.yml").write_text(environment_of_a_hub(), encoding="utf-8")
     return students_copies(out / "assignments")
 
@@ -47,6 +57,26 @@ def write(out: Path) -> list[str]:
 def renew(source: Path, target: Path) -> None:
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target, ignore=LEFT_OUT)
+
+
+def students_readme() -> str:
+    """What students need of the course's README, behind a beginning of their own."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    parts = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
+    lines = (HUB / README).read_text(encoding="utf-8").splitlines()
+    for name in SECTIONS:
+        lines += [f"## {name}", *parts[name].rstrip().splitlines(), ""]
+    tests = re.compile(r"make test\b|course_tests\.py")
+    return "\n".join(line for line in lines if not tests.search(line))
+
+
+def students_makefile() -> str:
+    """The Makefile without the commands of teachers and contributors."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for name in TARGETS:
+        text = re.sub(rf"^{name}:.*\n(\t.*\n)*\n", "", text, flags=re.MULTILINE)
+        text = re.sub(rf"^(\.PHONY:.*) {name}(?= |$)", r"\1", text, flags=re.MULTILINE)
+    return re.sub(r'(?m)^(\t@echo )"BROWSER=.*$', r'\1"README.md says more."', text)
 
 
 def students_copies(target: Path) -> list[str]:

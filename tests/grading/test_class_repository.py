@@ -2,6 +2,8 @@
 
 import doctest
 import importlib.util
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,24 @@ def test_it_has_the_pages_and_no_answers(program, tmp_path, capsys):
             "hub/jupyterhub_config.py", "requirements.lock"} <= names
     assert {name.partition("/")[0] for name in names}.isdisjoint({"tests", ".git"})
     assert [name for name in names if name.endswith("hidden.py")] == []
+
+
+def test_students_read_and_see_no_teachers_commands(program, tmp_path):
+    program.write(tmp_path)
+    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+    makefile = (tmp_path / "Makefile").read_text(encoding="utf-8")
+    offered = subprocess.run(["make", "-C", tmp_path], capture_output=True,
+                             encoding="utf-8", check=True).stdout
+    assert set(re.findall(r"^  make (\S+)", offered, re.MULTILINE)) == {
+        "help", "install", "lab", "copy", "reset", "site", "train", "measure", "clean"}
+    for word in ("make test", "make assignments", "make grade", "eacher", "ontributor",
+                 "course_tests", "hidden.py", "SANDBOX"):
+        assert word not in readme + offered
+    assert not re.search(r"tests/|_assignments|course_tests", makefile)
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", readme, re.MULTILINE)) <= set(
+        re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    linked = re.findall(r"\]\(([^):]+)\)", readme)
+    assert linked and all((tmp_path / one).exists() for one in linked)
 
 
 def test_a_second_time_it_renews_what_it_wrote(program, tmp_path):
