@@ -78,6 +78,7 @@ assignments: install  ## make the assignments' copies in _assignments/ (for teac
 	@$(VENV_PYTHON) -m apex_lessons.grading.copies assignments _assignments
 
 grade: install  ## grade a class: ASSIGNMENT=rope SUBMISSIONS=folder OUT=folder
+	@echo "Starting Python and torch ..." >&2
 	@$(VENV_PYTHON) -m apex_lessons grade "$$ASSIGNMENT" "$$SUBMISSIONS" --out "$$OUT" \
 	    $(GRADE_OPTIONS)
 

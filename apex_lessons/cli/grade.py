@@ -50,12 +50,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Grade a class; returns the exit status."""
     from apex_lessons.grading.classroom import Class, Settings
     from apex_lessons.grading.sandbox import Limits
+    from apex_lessons.models.report import clean
 
     settings = Settings(
         arguments.seed, Limits(arguments.time_limit, arguments.memory_limit),
         arguments.workers, arguments.scheduler, arguments.unsafe_without_sandbox)
     if settings.unsafe:
         cli.warn("no sandbox: the submissions run with your own rights")
+    print(f"Preparing {clean(arguments.assignment, 60)}: hidden inputs, submissions",
+          file=sys.stderr, flush=True)
     group = Class(folder_of(arguments.assignment), arguments.submissions,
                   arguments.out, settings)
     began = time.monotonic()

@@ -138,7 +138,8 @@ class Class:
         return result | {
             "status": GRADED, "points": sum(task.points for task in tasks),
             "cells": feedback.cells_in_words(record), "written": record.written,
-            "tasks": [dataclasses.asdict(task) for task in tasks],
+            "tasks": [dataclasses.asdict(task) | {"message": task.message
+                      + _about_copies(task, record)} for task in tasks],
             "for_the_teacher": feedback.raw_messages(record)}
 
     def _write(self, result: dict, new: bool = True) -> None:
@@ -162,6 +163,13 @@ class Class:
 
     def _file(self, folder: str, student: str, ending: str) -> Path:
         return self.out / folder / f"{store.file_name(student)}.{ending}"
+
+
+def _about_copies(task: judge.TaskResult, record: Record) -> str:
+    """Words for a task whose cell is there more than once, with nothing in the last."""
+    copies = any(label.startswith(f"{task.name}, copy ") for label in record.sources)
+    return " The last copy of this cell is still the stub, and the last copy counts." \
+        if copies and task.status == "not attempted" else ""
 
 
 def course_folders(root: Path = sandbox.PACKAGE.parent) -> list[Path]:

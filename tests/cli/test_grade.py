@@ -34,6 +34,13 @@ def test_a_class_is_graded(class_folder, capsys):
     assert "a\\x1bb: nothing handed in." in said and "overview.html" in said
 
 
+def test_it_says_at_once_that_it_has_begun(class_folder, capsys, monkeypatch):
+    monkeypatch.setattr(classroom, "load_assignment", lambda folder: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["grade", "tiny", "in", "--out", "out"])
+    assert capsys.readouterr().err.startswith("Preparing tiny")
+
+
 def test_the_options_arrive(class_folder):
     assert cli.main(["grade", "tiny", "in", "--out", "out", "--time-limit", "12",
                      "--memory-limit", "700", "--unsafe-without-sandbox"]) == 0

@@ -29,7 +29,9 @@ class Room:
             raise RecursionError("maximum depth")
         if data == b"breaks":
             return Record(failed="no memory for a new process")
-        return Record(answers={line["step"]: {n: {"nothing": True} for n in (0, 1)}
+        labels = ["norm", "scale, copy 1", "scale, copy 2"]
+        return Record(sources=dict.fromkeys(labels, "") if data == b"copies" else {},
+                      answers={line["step"]: {n: {"nothing": True} for n in (0, 1)}
                                for line in plan["criteria"]}, notes=[data.decode()])
 
     def hand_in(self, **files):
@@ -155,6 +157,15 @@ def test_a_crash_in_the_middle_keeps_what_was_done(room, monkeypatch):
     ran, results = room.grade()
     assert len(ran) == 3 and len(results) == 6
     assert not {f"s{data.decode()}" for data in ran} & set(done)
+
+
+def test_a_stub_behind_the_solution_is_named_in_the_task(room):
+    room.hand_in(anna="copies", ben="b")
+    _, results = room.grade()
+    named = {(student, task["name"]) for student, one in results.items()
+             for task in one["tasks"] if "last copy of this cell" in task["message"]}
+    assert named == {("anna", "scale")}
+    assert b"last copy of this cell" in room.files()["out/students/anna.html"]
 
 
 def test_the_courses_other_folders_are_hidden(tmp_path, monkeypatch):
