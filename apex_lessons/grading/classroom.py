@@ -55,8 +55,7 @@ class Class:
         self.plan = judge.plan_of(self.assignment, master.read(folder), settings.seed)
         self.submissions = collected.find(submissions, folder.name, self.out)
         store.check_names([one.student for one in self.submissions])
-        self.hidden_places = tuple(map(str, (folder, submissions, self.out,
-                                             *course_folders())))
+        self.hidden_places = folder, submissions, self.out
         self.basis = [_program(), (folder / HIDDEN).read_bytes(),
                       (folder / f"{folder.name}.py").read_bytes(), settings.seed,
                       dataclasses.asdict(settings.limits), settings.unsafe]
@@ -105,12 +104,11 @@ class Class:
 
     def _records(self, jobs) -> Iterator[tuple[str, Record]]:
         settings, mode = self.settings, "none" if self.settings.unsafe else None
-        work = functools.partial(run_submission, plan=self.plan, limits=settings.limits,
-                                 mode=mode)
+        work = functools.partial(_run, self.hidden_places, plan=self.plan,
+                                 limits=settings.limits, mode=mode)
         if settings.scheduler:
             return engines.cluster(work, jobs, settings.scheduler)
-        work = functools.partial(work, mode=mode or sandbox.find_mode(),
-                                 hide=self.hidden_places)
+        work = functools.partial(work, mode=mode or sandbox.find_mode())
         return engines.here(work, jobs, settings.workers or engines.cores())
 
     def _safely_judged(self, result: dict, record: Record) -> dict:
@@ -170,6 +168,17 @@ def _about_copies(task: judge.TaskResult, record: Record) -> str:
     copies = any(label.startswith(f"{task.name}, copy ") for label in record.sources)
     return " The last copy of this cell is still the stub, and the last copy counts." \
         if copies and task.status == "not attempted" else ""
+
+
+def _run(hide: tuple[Path, ...], data: bytes, **settings) -> Record:
+    """Run a submission, on whatever machine, out of sight of what must stay hidden."""
+    return run_submission(data, hide=outermost(*hide, *course_folders()), **settings)
+
+
+def outermost(*folders: Path) -> tuple[str, ...]:
+    """Those folders that are there, without those that lie in another of them."""
+    there = {folder for folder in folders if folder.is_dir()}
+    return tuple(sorted(str(one) for one in there if there.isdisjoint(one.parents)))
 
 
 def course_folders(root: Path = sandbox.PACKAGE.parent) -> list[Path]:

@@ -90,6 +90,17 @@ def test_another_basis_runs_all_again(room, change, monkeypatch):
     assert room.grade(**settings)[0] == [b"a"]
 
 
+def test_another_torch_or_comparison_makes_other_results(monkeypatch, tmp_path):
+    program = classroom._program.__wrapped__
+    before = program()
+    with monkeypatch.context() as patch:
+        patch.setattr(classroom.torch, "__version__", "0.0")
+        assert program() != before
+    (tmp_path / "diagnosis.py").write_bytes(b"TOLERANCES = {}")
+    monkeypatch.setattr(classroom.diagnosis, "__file__", str(tmp_path / "diagnosis.py"))
+    assert program() != before
+
+
 @pytest.mark.parametrize("spoil", ["results/anna.json", "students/anna.html"])
 def test_a_file_that_is_lost_or_broken_is_made_again(room, spoil):
     room.hand_in(anna="a", ben="b")
@@ -189,6 +200,14 @@ def test_a_submission_is_run_without_sight_of_the_course(room, monkeypatch):
     room.grade()
     assert {str(classroom.sandbox.PACKAGE.parent / "assignments"),
             str(room.submitted), str(room.assignment)} <= set(seen)
+
+
+def test_a_folder_in_a_hidden_one_and_one_that_is_not_there_need_no_hiding(tmp_path):
+    for name in ("a/b/c", "ab"):
+        (tmp_path / name).mkdir(parents=True)
+    names = "a/b/c", "a", "ab", "a/b", "missing", "missing/x"
+    found = classroom.outermost(*(tmp_path / name for name in names))
+    assert found == (str(tmp_path / "a"), str(tmp_path / "ab"))
 
 
 def test_the_bar_moves_once_for_each(room):
