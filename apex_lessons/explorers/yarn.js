@@ -3,7 +3,7 @@
 const configReader = (() => {
   // {families: {model_type: conventions | positions without rotary | null}, composites}; null
   // stands for rules that only Python reads. Python puts the table here.
-  const TABLE = /* families */ null ?? { families: {}, composites: {} };
+  const TABLE = /* families */ null ?? { families: {}, composites: {}, wrong_files: {} };
   const SUB_KEYS = ["text_config", "llm_config", "language_config", "thinker_config",
     "language_model_config", "decoder", "decoder_config"];
   const USUAL = {
@@ -13,8 +13,7 @@ const configReader = (() => {
       "max_sequence_length", "n_ctx", "context_length", "max_seq_length", "model_max_length"],
   };
   const SIZES = { hidden_size: 0, num_attention_heads: 1, max_position_embeddings: 3 };
-  const KNOWN = ["default", "linear", "dynamic", "yarn", "longrope", "llama3", "proportional",
-    "apex1"];
+  const KNOWN = ["default", "linear", "dynamic", "yarn", "longrope", "llama3", "proportional"];
   const ORIGINAL = "original_max_position_embeddings";
   const LABEL = /^([a-z0-9_]{0,40}attention|hybrid|hybrid_sliding|main|compress)/;
   const ROPE_WORDS = /rope|rotary|yarn|(^|_)theta|(^|_)ntk/;
@@ -28,14 +27,17 @@ const configReader = (() => {
     return text.length > 50 ? `${text.slice(0, 47)}...` : text;
   };
 
-  function number(key, value, { above = -Infinity, atLeast = -Infinity, atMost = Infinity } = {}) {
-    if (typeof value !== "number" || !Number.isFinite(value)) {
-      refuse(`${key} must be a number, the file has ${shown(value)}.`);
+  /** The number under `key`; refused with the range that is allowed, and `advice`. */
+  function number(key, value, { above = -Infinity, atLeast = -Infinity, atMost = Infinity,
+    advice = "" } = {}) {
+    if (typeof value !== "number") refuse(`${key} must be a number, the file has ${shown(value)}.`);
+    if (!Number.isFinite(value)) {
+      refuse(`${key} is NaN, infinite or too large: no number that a computer holds.`);
     }
-    if (!(value > above && value >= atLeast && value <= atMost)) {
-      refuse(`${key} is ${value} in the file, which is out of range.`);
-    }
-    return value;
+    if (value > above && value >= atLeast && value <= atMost) return value;
+    const limits = [[above, "above"], [atLeast, "at least"], [atMost, "at most"]]
+      .filter(([limit]) => Number.isFinite(limit)).map(([limit, word]) => `${word} ${limit}`);
+    return refuse(`${key} must be ${limits.join(" and ")}, the file has ${value}${advice || "."}`);
   }
 
   function whole(key, value, limits = { atLeast: 1 }) {
@@ -51,9 +53,11 @@ const configReader = (() => {
   }
 
   function parsed(text) {
+    // Python reads NaN and Infinity; here they become a number that its key refuses
+    const finite = text.replace(/([:[,]\s*)(-?)(?:NaN|Infinity)(?=\s*[,}\]])/g, "$1$21e999");
     let values;
     try {
-      values = JSON.parse(text);
+      values = JSON.parse(finite);
     } catch (error) {
       refuse(`The text is no JSON: ${error.message}. Paste a whole config.json.`);
     }
@@ -131,12 +135,19 @@ const configReader = (() => {
     const likely = [...USUAL.hidden_size, ...USUAL.num_attention_heads, "head_dim",
       "qk_rope_head_dim", "rope_theta", "rope_scaling", "rope_parameters"];
     if (!likely.some((key) => key in values)) {
+      const wrong = Object.keys(TABLE.wrong_files).find((key) => key in values);
+      if (wrong) {
+        refuse(`This looks like ${TABLE.wrong_files[wrong]}: there is no hidden_size and no ` +
+          "num_attention_heads. Paste the model's config.json.");
+      }
       refuse("This is no model's config.json: there is no hidden_size, no num_attention_heads and " +
         "no known model_type.");
     }
     const speaks = Object.keys(values).some((key) => ROPE_WORDS.test(key));
     if (values.alibi === true || values.position_embedding_type === "alibi" || !speaks) {
-      refuse(`The family ${shown(type)} is unknown and no key of the file speaks of rotary positions.`);
+      const who = type === null ? "The file has no model_type"
+        : `The family ${shown(type)} is unknown`;
+      refuse(`${who}, and no key of the file speaks of rotary positions.`);
     }
     return null;
   }
@@ -200,8 +211,11 @@ const configReader = (() => {
     const bare = Object.keys(given).length === 0;
     const label = ["full_attention", "compress", ...labels].find((name) => labels.includes(name)
       && turns(name) && (nested ? there(given, name) : !(bare && sets[name]?.block === null)));
-    if (label === undefined || (nested && labels.some((name) => !(name in given)))) {
-      refuse("A layer type of this file has no set of rotary settings.");
+    const bereft = nested ? labels.filter((name) => !(name in given)) : [];
+    if (label === undefined || bereft.length) {
+      const which = bereft.length ? bereft.join(", ") : labels.join(", ");
+      const others = labels.filter((name) => there(given, name)).join(", ") || "none";
+      refuse(`No set of rotary settings for ${which}; the file has sets for: ${others}.`);
     }
     const spec = sets[label] ?? {};
     const own = nested ? given[label] : spec.scaled ? given : {};
@@ -260,8 +274,10 @@ const configReader = (() => {
       return { share, rotary: even(head_dim, "head_dim") };
     }
     const rotary = Math.floor(head_dim * share);
-    if (rotary < 2) refuse(`partial_rotary_factor ${share} leaves no pair that turns.`);
-    return { share, rotary: even(rotary, "partial_rotary_factor") };
+    if (rotary < 2) refuse(`${key ?? "head_dim"} ${share} leaves no pair of ${head_dim} that turns.`);
+    const cause = share === 1 ? `head_dim ${head_dim}`
+      : `${key ?? "the family's share"} ${share} of head_dim ${head_dim}`;
+    return { share, rotary: even(rotary, cause) };
   }
 
   function statedShare({ family, spec, values, block }) {
@@ -270,7 +286,10 @@ const configReader = (() => {
     const inner = there(block, "partial_rotary_factor");
     const key = inner ? "partial_rotary_factor" : keys.find((name) => there(values, name));
     if (!key) return [null, null];
-    return [key, number(key, inner ? block[key] : values[key], { above: 0, atMost: 1 })];
+    const value = inner ? block[key] : values[key];
+    const percent = value >= 2 && value <= 100 ? `, did you mean ${value / 100}?` : "";
+    const advice = percent || ": it is the part of a head that turns.";
+    return [key, number(key, value, { above: 0, atMost: 1, advice })];
   }
 
   function baseOf(job) {
@@ -294,24 +313,32 @@ const configReader = (() => {
     return there(job.values, key) ? whole(key, job.values[key]) : null;
   }
 
-  function methodName({ family, block }) {
+  function methodName({ family, block, type: family_type }) {
     const special = family ? family.types ?? {}
       : { mrope: "default", su: "longrope", deepseek_yarn: "yarn" };
     const names = [block.rope_type, block.type].filter((value) => value !== undefined && value !== null)
       .map((value) => {
         const name = special[value] ?? { su: "longrope", mrope: "default" }[value] ?? value;
-        if (![...KNOWN, ...Object.values(special)].includes(name)) {
+        const own = family_type === "apex1" ? ["apex1"] : [];
+        if (![...KNOWN, ...own, ...Object.values(special)].includes(name)) {
           refuse(`${shown(value)} is no scaling method; known are ${KNOWN.join(", ")}.`);
         }
         return name;
       });
-    if (new Set(names).size > 1) refuse(`type says ${block.type} and rope_type says ${block.rope_type}.`);
+    if (new Set(names).size > 1) {
+      refuse(`rope_type says ${shown(block.rope_type)} and type says ${shown(block.type)}: ` +
+        "keep one of them, rope_type in newer files.");
+    }
     return names[0] ?? "default";
   }
 
   function factorOf(job, mayBeMissing = false) {
     if (!there(job.block, "factor") && mayBeMissing) return null;
-    return number("factor", job.block.factor, { atLeast: 1 });
+    const { factor } = job.block;
+    if (factor === undefined) refuse("There is no factor: say how many times longer the text gets.");
+    const meant = factor > 0 && factor < 1 ? `, did you mean ${Number((1 / factor).toPrecision(6))}?` : ".";
+    return number("factor", factor, { atLeast: 1,
+      advice: `: it says how many times longer the text gets${meant}` });
   }
 
   function originalOf(job) {
@@ -339,7 +366,10 @@ const configReader = (() => {
     const beta_fast = setting(job, "beta_fast", 32);
     const beta_slow = setting(job, "beta_slow", 1);
     const truncate = block.truncate ?? true;
-    if (typeof truncate !== "boolean") refuse("truncate must be true or false.");
+    if (typeof truncate !== "boolean") {
+      const why = typeof truncate === "string" ? "; a string that is not empty counts as true in Python" : "";
+      refuse(`truncate must be true or false, the file has ${shown(truncate)}${why}.`);
+    }
     const attention_factor = setting(job, "attention_factor", null);
     const scales = ["mscale", "mscale_all_dim"].map((key) => there(block, key)
       ? number(key, block[key], { atLeast: 0 }) : 0);
@@ -424,7 +454,7 @@ const configReader = (() => {
   /** A config.json as text: the rotary settings that it gives, for a text of `length` tokens. */
   function read(text, length) {
     const { values, type, nested } = languageModel(parsed(text));
-    const job = { values, nested, family: familyOf(values, type) };
+    const job = { values, nested, type, family: familyOf(values, type) };
     checkTurns(job);
     const outer = job.family?.inside;
     if (outer && there(values, outer) && !isObject(values[outer])) refuse(`${outer} must be an object.`);

@@ -171,11 +171,14 @@ def family_table() -> dict[str, Any]:
     ``families``: {model_type: the conventions that its line states}, a string for a
     family without rotary positions, null for one with rules that only Python reads.
     ``composites``: {model_type: [key of the language model, its default type]}.
+    ``wrong_files``: {key: the other file of a model that it gives away}.
     """
+    from apex_lessons.models.config import WRONG_FILES
     from apex_lessons.models.families import composites, families
 
     table = {name: _line(family) for name, family in sorted(families().items())}
-    return {"families": table, "composites": composites()}
+    return {"families": table, "composites": composites(),
+            "wrong_files": WRONG_FILES}
 
 
 READ_IN_THE_PAGE = ("base", "base_keys", "head_dim", "head_dim_keys", "latent", "share",

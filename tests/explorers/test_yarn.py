@@ -136,6 +136,55 @@ def test_odd_and_broken_files_are_answered_alike(tmp_path, length):
     assert not {"equal betas", "lists", "by architecture", "proportional"} & refused
 
 
+# What both must say: the key, what is allowed, the value seen, and what to do.
+SAID = {
+    "factor 0.25": ("factor", "at least 1", "0.25", "did you mean 4?"),
+    "a percentage": ("partial_rotary_factor", "above 0", "at most 1", "25",
+                     "did you mean 0.25?"),
+    "a base of 0": ("rope_theta", "must be above", "0"),
+    "a base of NaN": ("rope_theta", "no number that a computer holds"),
+    "truncate text": ("truncate", "must be true or false", "false",
+                      "a string that is not empty counts as true"),
+    "unknown method": ("magic", "is no scaling method",
+                       "default, linear, dynamic, yarn, longrope, llama3"),
+    "tokenizer": ("looks like tokenizer_config.json", "config.json"),
+    "two names": ("yarn", "linear", "type"),
+    "head 65": ("head_dim", "65"),
+    "apex1 elsewhere": ("apex1", "is no scaling method"),
+}
+FURTHER = {
+    "a percentage": {**LLAMA, "head_dim": 128, "partial_rotary_factor": 25,
+                     "model_type": "phi3"},
+    "a base of 0": {**LLAMA, "rope_theta": 0},
+    "a base of NaN": json.dumps(LLAMA)[:-1] + ', "rope_theta": NaN}',
+    "tokenizer": {"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>"},
+    "head 65": {**LLAMA, "head_dim": 65},
+    "apex1 elsewhere": {**LLAMA, "rope_scaling": {"type": "apex1", "factor": 8.0}},
+}
+
+
+def test_a_refusal_names_key_value_range_and_advice_in_both(tmp_path):
+    named = texts({name: {**ODD, **FURTHER}[name] for name in SAID})
+    for name, _, problem, shown in compared(tmp_path, named, 2048):
+        for words in SAID[name]:
+            assert words.lower() in problem.lower(), (name, problem)
+            assert words.lower() in shown["problem"].lower(), (name, shown)
+
+
+def test_the_page_blames_what_is_to_blame(tmp_path):
+    """No share where the width is odd; no "null" where there is no family."""
+    named = texts({"head 65": FURTHER["head 65"], "silent": SIZES,
+                   "unread NaN": '{"note": NaN, ' + json.dumps(LLAMA)[1:],
+                   "no set": {"model_type": "gemma3_text", **SIZES, "rope_parameters": {
+                       "full_attention": {"rope_type": "default"}}}})
+    shown = {name: page["problem"] for name, _, _, page in compared(
+        tmp_path, named, 2048)}
+    assert "partial_rotary_factor" not in shown["head 65"]
+    assert "no model_type" in shown["silent"] and "null" not in shown["silent"]
+    assert shown["unread NaN"] is None
+    assert "for sliding_attention;" in shown["no set"]
+
+
 def test_every_family_is_read_as_python_reads_it(tmp_path):
     """All families, each bare and in three of the other variants, turn by turn."""
     variants = list(VARIANTS)[1:]
