@@ -109,5 +109,5 @@ def table(rows: list[list[Any]]) -> str:
 def _harmless(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
-    clean = " ".join(re.sub(r"[\x00-\x1f\x7f]", " ", cell).split())
-    return f"'{clean}" if clean.startswith(FORMULA) else clean
+    clean = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", cell)
+    return f"'{clean}" if clean.lstrip().startswith(FORMULA) else clean
