@@ -17,6 +17,21 @@ from tests.grading import tiny
 pytestmark = pytest.mark.slow
 STUDENTS, WORKERS = 300, 2
 LOOP = "def scale(x, dim):\n    while True: pass\n"
+# Claims answers nested so deep that no other process could be told of them.
+DEEP = """
+import os
+
+def scale(x, dim):
+    for channel in range(3, 20):
+        for depth in range(900, 1000):
+            line = ('{"event": "answer", "step": "scale/0", "case": 0, "answer":'
+                    ' {"error": %s}}\\n' % ("[" * depth + "]" * depth))
+            try:
+                os.write(channel, line.encode())
+            except OSError:
+                pass
+    return x * torch.tensor(dim**0.5, dtype=x.dtype)
+"""
 KINDS = [  # what stands in the cell of scale, points for scale, the mistake's name
     (tiny.SCALE, 3, None), ("def scale(x, dim):\n    return x * dim\n", 0, "no-root"),
     ("def scale(x, dim):\n    return x.float() * dim**0.5\n", 2, "float32"),
@@ -117,6 +132,8 @@ def test_a_worker_that_dies_costs_nobody_a_point(tmp_path):
     bad = submitted / "student 000" / "tiny" / "tiny.ipynb"
     bad.write_bytes(tiny.notebook(tiny.cells(scale=LOOP)))
     wanted["student 000"] = 4, None
+    deep = submitted / "student 004" / "tiny" / "tiny.ipynb"
+    deep.write_bytes(tiny.notebook(tiny.cells(scale=DEEP)))  # right all the same
     results = tmp_path / "out" / "results"
     with Cluster(tmp_path, 3) as cluster:
         command = [sys.executable, "-m", "apex_lessons", "grade",
