@@ -425,8 +425,7 @@ check_three_curves(three_curves)
 # sharpen it, or flatten it?
 #
 # <details><summary>Answer</summary>
-# It sharpens: scores are multiplied by more than 1. At 8x:
-# $(0.1 \ln 8 + 1)^2 = 1.46$.
+# It sharpens: scores are multiplied by more than 1, by (0.1 ln 8 + 1)² = 1.46 at 8x.
 # </details>
 
 # %%

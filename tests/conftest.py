@@ -17,6 +17,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE"
                "TOKENIZERS_PARALLELISM": "false", "JUPYTER_PREFER_ENV_PATH": "1"}
 os.environ.pop("MPLBACKEND", None)
 
+import pytest  # noqa: E402
 import torch  # noqa: E402
 
 torch.set_num_threads(1)
@@ -100,3 +101,11 @@ def family_line(family: str, reports: list) -> str:
                                                          for report in reports)
     return (f"{family:<22} {tests:>5} tests {work:>7.1f} s of work"
             f" {clock:>7.1f} s on the clock")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """One browser for all tests of a worker: Playwright allows no second one."""
+    from tests.browser.conftest import running_chromium
+
+    yield from running_chromium()

@@ -39,7 +39,7 @@ def find(folder: Path, assignment: str, leave_out: Path) -> list[Submission]:
     folder = _place(folder, leave_out)
     found: dict[str, Submission] = {}
     for entry in sorted(folder.iterdir(), key=lambda one: (one.is_file(), one.name)):
-        if entry.name.startswith((".", "__MACOSX")) or entry == leave_out:
+        if entry.name.startswith((".", "__")) or entry == leave_out:
             continue
         one = _of_entry(entry, assignment)
         if one is not None and one.student in found:

@@ -35,8 +35,8 @@ def find_chromium(playwright) -> str:
                        "in CHROMIUM")
 
 
-@pytest.fixture(scope="session")
-def chromium():
+def running_chromium():
+    """The browser of the session; its fixture stands in tests/conftest.py."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(playwright),
                                              args=FLAGS)

@@ -18,7 +18,7 @@ import pytest
 
 from apex_lessons.grading.copies import assignment_folders, make_copies
 from apex_lessons.grading.task import HIDDEN, load_assignment
-from tests.browser.conftest import chromium, free_port  # noqa: F401
+from tests.browser.conftest import free_port
 from tests.grading.machine import IS_ROOT, PASSWORD, USERS, Machine, until
 
 pytestmark = pytest.mark.slow
@@ -145,7 +145,7 @@ print(json.dumps([pwd.getpwuid(os.getuid()).pw_name, os.getcwd(), [
 
 
 @pytest.fixture(scope="module")
-def tabs(hub, machine, chromium):  # noqa: F811
+def tabs(hub, machine, chromium):
     """student -> a page of the browser: logged in, the course fetched, page 03 open."""
     link = subprocess.run(
         [sys.executable, str(CLASS_REPOSITORY), "link", hub, machine.git_url, PAGE],

@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 from notebooks.machine.site import make
-from tests.browser.conftest import chromium  # noqa: F401
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +33,7 @@ def shut(context, allowed="file:"):
 
 
 @pytest.fixture(scope="module")
-def visit(chromium, site):  # noqa: F811
+def visit(chromium, site):
     """``visit("03-rope.html")``: the page from a folder, when its explorers live."""
     contexts = []
 
