@@ -173,11 +173,11 @@ def _same_number(got: Any, want: Any, tolerance: float | None) -> bool:
 
 def _close(got: torch.Tensor, want: torch.Tensor, tolerance: float | None) -> bool:
     """|got - want| <= tolerance (|want| + largest |want| / 10); NaN equals NaN."""
+    if not (want.is_floating_point() or want.is_complex()):
+        return torch.equal(got, want)
     if tolerance is None:
         tolerance = TOLERANCES.get(want.abs().dtype, 0.0)
     wide = torch.complex128 if want.is_complex() else torch.float64
-    if not (want.is_floating_point() or want.is_complex()):
-        return torch.equal(got, want)
     got, want = got.detach().to(wide), want.detach().to(wide)
     finite = torch.isfinite(want)
     if not torch.equal(torch.isfinite(got), finite):

@@ -156,6 +156,9 @@ def _notes(found: list[Found], master: list[dict]) -> list[str]:
         if count == 0:
             notes.append(f"The cell {cell['name']} is missing; its function was looked"
                          " for in the other cells.")
+        if any(one.name == cell["name"] and not one.code for one in found):
+            notes.append(f"The cell {cell['name']} is no code cell any more; it was run"
+                         " all the same.")
         if count > 1:
             notes.append(f"The cell {cell['name']} is there {count} times; all were"
                          " run, what the last one defines counts.")

@@ -89,8 +89,8 @@ def student_page(result: dict, assignment: Assignment) -> str:
     total = f"{result['points']:g} of {result['out_of']:g} points"
     what = {"graded": total, "not graded": "Not graded yet."}.get(
         result["status"], f"{total}: {result['status']}.")
-    cells = [f"<h3>Cell {shown(label)}</h3>\n<pre>{shown(said)}</pre>"
-             for label, said in result["cells"]]
+    cells = [f"<h3>Cell {shown(label.removeprefix('cell '))}</h3>\n"
+             f"<pre>{shown(said)}</pre>" for label, said in result["cells"]]
     if cells:
         cells.insert(0, "<h2>Cells that did not end well</h2>")
     to_read = [f"{one.name}: {one.points:g} points, read by your teacher"
@@ -194,7 +194,7 @@ def _unnamed(task: dict) -> str:
     if task["status"] == "not attempted":
         return task["status"]
     found = next(line["message"] for line in task["criteria"] if line["message"])
-    return re.split(r" \(|: ", re.sub(r"^Hidden input \d+ of \d+: ", "", found))[0]
+    return re.split(r" \(|: |;", re.sub(r"^Hidden input \d+ of \d+: ", "", found))[0]
 
 
 def _rubric(results: list[dict], assignment: Assignment) -> Html:

@@ -19,6 +19,7 @@ import sys
 import traceback
 
 LONGEST_MESSAGE = 2000
+MOST_TEXT = 1_000_000  # characters of all cells together that are reported
 
 
 def limit_process(limits: dict, user: int) -> None:
@@ -157,8 +158,8 @@ def run_cells(job: dict, data: bytes, channel: Channel) -> dict:
     del data
     chosen, more = notebook.steps(found, job["cells"])
     channel.send("read", notes=notes + more, written=notebook.written_answers(
-        found, job["cells"]), sources={step.label: step.source[:100_000]
-                                       for step in chosen})
+        found, job["cells"]), sources={
+            step.label: step.source[:MOST_TEXT // len(chosen)] for step in chosen})
     namespace = namespace_of_a_notebook()
     for number, step in enumerate(chosen):
         if f"cell {number}" in job["skip"]:

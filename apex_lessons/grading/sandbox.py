@@ -58,6 +58,10 @@ class Limits:
         """Seconds of processor time for one step."""
         return self.seconds / 6
 
+    def both(self, seconds: float) -> tuple[float, float]:
+        """(seconds of processor time, seconds on the clock) that belong together."""
+        return seconds, self.patience * seconds
+
 
 def command(mode: str, hide: tuple[str, ...] = (),
             filter_at: int | None = None) -> list[str]:
@@ -96,7 +100,9 @@ def _folders(hide: tuple[str, ...]) -> list[str]:
             words += ["--tmpfs", folder, "--remount-ro", folder]
     size = str(Limits.folder << 20)
     return [*words, "--ro-bind", str(PACKAGE), f"{COURSE}/apex_lessons",
-            "--proc", "/proc", "--dev", "/dev", "--size", size, "--perms", "1777",
+            "--proc", "/proc", "--dev", "/dev",
+            "--dev-bind", "/dev/null", "/dev/zero",  # its pages are shared memory
+            "--size", size, "--perms", "1777",
             "--tmpfs", BOX, "--size", "1048576", "--perms", "1777", "--tmpfs",
             "/dev/shm", "--remount-ro", "/dev", "--remount-ro", "/"]
 

@@ -2,7 +2,12 @@
 
 A cell or a line of the rubric that ends the process, or oversteps a limit, is left out
 and the rest is started again: an endless loop in one task costs that task alone. All
-starts share one budget of processor time.
+starts share one budget of processor time and one of time on the clock.
+
+A function that has seen the hidden inputs can end its process, and the next start runs
+its cells again. It must not tell them anything: so no start is told more than numbers
+of cells that were stopped before any input was sent, and what cells say is taken from
+no start that follows such a one (when it began would tell an input, too).
 
 Each submission gets an interpreter of its own, and so pays for Python's start and
 torch's import, about a second of processor time. One process that has imported torch
@@ -26,7 +31,11 @@ MOST_STARTS = 12
 
 @dataclass
 class Record:
-    """What a submission did. ``answers`` may hold hidden inputs, the rest cannot."""
+    """What a submission did. ``answers`` may hold hidden inputs, the rest cannot.
+
+    The rest was said before it first saw an input; later nothing is added to it but
+    which step was stopped, a step of the plan, and why, in one of a few known words.
+    """
 
     notes: list[str] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)  # label of a cell -> its code
@@ -47,21 +56,25 @@ def run_submission(notebook: bytes, plan: dict, limits: Limits,
     ``mode``: None finds this machine's sandbox; "none" runs without one.
     """
     mode = sandbox.find_mode() if mode is None else mode
-    record, left, skip = Record(), limits.seconds, []
-    waiting = list(plan["criteria"])
+    record, left, told = Record(), limits.both(limits.seconds), False
+    waiting, skip = list(plan["criteria"]), []
     for start in range(MOST_STARTS):
         attempt = watch(mode, _job(plan, limits, mode, skip), notebook, waiting, limits,
                         left, hide)
-        _take_events(attempt.events, record)
+        if not told:
+            _take_events(attempt.events, record)
         done = _take_answers(attempt.answers, waiting, record)
         waiting = [criterion for criterion in waiting if criterion["step"] not in done]
-        left -= attempt.seconds
+        left = left[0] - attempt.seconds, left[1] - attempt.clock
         if not attempt.started:
             record.failed = attempt.complaint or f"no start ({attempt.stopped})"
         if record.failed or record.unreadable or not attempt.stopped or not waiting:
             return record
+        if told and not attempt.told:  # it had come further: not by its cells' fault
+            break
+        told = attempt.told
         waiting = _without_the_culprit(attempt, waiting, skip, record)
-        if left <= 0 or (attempt.step is None and start > 0):
+        if min(left) <= 0 or (attempt.step is None and start > 0):
             break
     record.stopped |= {criterion["step"]: "budget" for criterion in waiting}
     return record
@@ -76,7 +89,7 @@ def _job(plan: dict, limits: Limits, mode: str, skip: list[str]) -> dict:
 
 
 def _take_events(events: list[dict], record: Record) -> None:
-    """What was said before the inputs were sent: none of it can hold one."""
+    """What was said before any input was sent: none of it can hold one."""
     for event in events:
         if event["event"] == "read" and not record.sources:
             record.notes = _texts(event.get("notes"))
@@ -111,7 +124,7 @@ def _without_the_culprit(attempt: Attempt, waiting: list[dict], skip: list[str],
         record.stopped[step] = attempt.stopped
         others = [c for c in waiting if c is not guilty]
         return sorted(others, key=lambda c: c["task"] == guilty["task"])
-    if step is not None and step not in skip:
+    if step is not None and not attempt.told and step not in skip:
         labels = [event.get("label") for event in attempt.events
                   if event.get("step") == step]
         skip.append(step)

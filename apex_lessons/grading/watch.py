@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -45,9 +46,11 @@ class Attempt:
 
     events: list[dict] = field(default_factory=list)  # before the inputs were sent
     answers: list[dict] = field(default_factory=list)  # after that: may hold inputs
+    told: bool = False  # were the inputs sent?
     step: str | None = None  # the one that was running at the end
     stopped: str = ""  # why it did not reach its end: a key of feedback.STOPPED
     seconds: float = 0.0  # of processor time in steps
+    clock: float = 0.0  # seconds on the clock in steps
     complaint: str = ""  # the end of its standard error
 
     @property
@@ -123,9 +126,11 @@ class Watch:
     """Feeds one runner, reads its events and keeps its limits."""
 
     def __init__(self, process: subprocess.Popen, job: dict, notebook: bytes,
-                 inputs: list, limits: Limits, left: float):
+                 inputs: list, limits: Limits, left: tuple[float, float]):
         self.process, self.limits, self.inputs = process, limits, inputs
-        self.left = left  # seconds of processor time for all steps
+        self.left = left  # seconds for all steps: of processor time, on the clock
+        self.asked = {criterion["step"] for criterion in inputs}
+        self.cell = -1  # the number of the last cell that began
         self.attempt = Attempt()
         self.target = self.attempt.events
         self.unread, self.size, self.ended = b"", 0, False
@@ -183,14 +188,26 @@ class Watch:
             return
         name, step = event["event"], event.get("step")
         self.target.append(event)
-        if name in ("started", "begin", "ready"):
-            self._new_step(step if isinstance(step, str) else None)
+        if self._begins(name, step):
+            self._new_step(step if name == "begin" else None)
         if name == "end":
             self.attempt.step = None
         self.ended |= name == "bye"
-        if name == "ready" and self.target is self.attempt.events:
-            self.target = self.attempt.answers
+        if name == "ready" and not self.attempt.told:
+            self.attempt.told, self.target = True, self.attempt.answers
             self._send(_frame(json.dumps(self.inputs).encode()))
+
+    def _begins(self, name, step) -> bool:
+        """Can that be? Cells one after the other; then what was asked, each once."""
+        if name != "begin":
+            return (name == "started" and self.all_steps is None
+                    or name == "ready" and not self.attempt.told)
+        if self.attempt.told:
+            expected = isinstance(step, str) and step in self.asked
+            self.asked -= {step} if expected else set()
+            return expected
+        last, self.cell = self.cell, max(self.cell, number_of_cell(step))
+        return self.cell > last
 
     def _new_step(self, step: str | None) -> None:
         self._measure()
@@ -204,6 +221,7 @@ class Watch:
         self.now = now
         if self.all_steps:
             self.attempt.seconds = now.seconds - self.all_steps[0]
+            self.attempt.clock = time.monotonic() - self.all_steps[1]
 
     def _look(self) -> None:
         """Compare what is used with the limits."""
@@ -212,9 +230,9 @@ class Watch:
         self._measure()
         limits, start = self.limits, (0.0, self.clock)
         if self.all_steps is None:
-            late = self._late(start, limits.start)
+            late = self._late(start, limits.both(limits.start))
         else:
-            late = (self._late(self.one_step, limits.step)
+            late = (self._late(self.one_step, limits.both(limits.step))
                     or self._late(self.all_steps, self.left))
         if late:
             self.attempt.stopped = "time"
@@ -223,9 +241,9 @@ class Watch:
         elif self.now.processes > limits.processes + MARGIN:
             self.attempt.stopped = "processes"
 
-    def _late(self, began: tuple[float, float], most: float) -> bool:
+    def _late(self, began: tuple[float, float], most: tuple[float, float]) -> bool:
         processor, clock = self.now.seconds - began[0], time.monotonic() - began[1]
-        return processor > most or clock > self.limits.patience * most
+        return processor > most[0] or clock > most[1]
 
     def _finish(self) -> Attempt:
         self._measure()
@@ -241,13 +259,26 @@ class Watch:
 
 
 def watch(mode: str, job: dict, notebook: bytes, inputs: list, limits: Limits,
-          left: float, hide: tuple[str, ...] = ()) -> Attempt:
-    """Start a runner and watch it to its end; ``left``: seconds for all its steps."""
+          left: tuple[float, float], hide: tuple[str, ...] = ()) -> Attempt:
+    """Start a runner and watch it to its end.
+
+    ``left``: what all its steps may take, seconds of processor time and on the clock.
+    """
     process = sandbox.start(mode, hide)
     try:
         return Watch(process, job, notebook, inputs, limits, left).run()
     finally:
         kill(process)
+
+
+def number_of_cell(step) -> int:
+    """The number of a cell's step, -1 for anything else.
+
+    >>> number_of_cell("cell 7"), number_of_cell("cell 07"), number_of_cell(["cell 7"])
+    (7, -1, -1)
+    """
+    found = isinstance(step, str) and re.fullmatch("cell (0|[1-9][0-9]{0,3})", step)
+    return int(found[1]) if found else -1
 
 
 def kill(process: subprocess.Popen) -> None:

@@ -77,7 +77,7 @@ held = [mmap.mmap(-1, 10**8) for _ in range(10**3)]
 for one in held:
     for place in range(0, 10**8, mmap.PAGESIZE):
         one[place] = 1
-"""), 0, 4, "It used more memory than is allowed"),
+"""), 0, 4, "Operation not permitted"),
     "hidden-memory": (scale("""
 import os
 try:
@@ -264,15 +264,31 @@ def scale(x, dim):
 def scale(x, dim):
     number = f"{x[0].item():.6f}".replace(".", "_")
     raise NameError(f"name 'v{number}' is not defined")
-"""), 0, 4, "NameError (cell scale, line 4"),
+"""), 0, 4, "Your function ended with NameError; "),
     "tells-by-line": (scale("def scale(x, dim):\n    n = int(10_000 * x[0].item())\n"
                             "    exec(compile('\\n' * n + '1/0', '<scale>', 'exec'))\n"
                             + "".join(f"# {n / 10_000}\n" for n in range(20_000))),
-                      0, 4, "Your function ended with ZeroDivisionError.<"),
+                      0, 4, "Your function ended with ZeroDivisionError; "),
+    "tells-the-next-start": (notebook([code("""
+import gc
+raise Exception(str([thing["skip"] for thing in gc.get_objects()
+                     if type(thing) is dict and "skip" in thing and "path" in thing]))
+"""), *cells(scale="""
+import json, os
+
+def scale(x, dim):
+    said = json.dumps({"event": "begin", "step": f"{x[0].item():.4f}"}) + chr(10)
+    for descriptor in range(3, 20):
+        try:
+            os.write(descriptor, said.encode())
+        except OSError:
+            pass
+    os._exit(0)
+""")]), 0, 4, "Exception: [[]]"),
     "answers-inputs": (answering("{str(x.tolist()): f'{x[0].item():.6f}'}"), 0, 4,
                        "wanted"),
-    "unknown-name": (answering("rotate(x)"), 0, 4, "NameError: name &#x27;rotate&#x27;"
-                     " is not defined (cell scale, line 3"),
+    "unknown-name": (answering("rotate(x)"), 0, 4,
+                     "Your function ended with NameError; "),
     "reads-the-disk": (beside("""
 import os
 found = []

@@ -103,6 +103,7 @@ ONE = torch.tensor([1.0, -2.0, 0.0])
     (ONE.bfloat16() * 1.05, ONE.bfloat16(), False),
     (torch.tensor([3]), torch.tensor([3]), True),
     (torch.tensor([3]), torch.tensor([4]), False),
+    (ONE > 0, ONE > 0, True), (ONE > 0, ONE < 0, False), (ONE > 0, ONE, False),
     (torch.empty(0), torch.empty(0), True), (ONE.requires_grad_(), ONE.detach(), True),
     (ONE.cfloat() + 1e-9j, ONE.cfloat(), True),
     (ONE.cfloat() + 1j, ONE.cfloat(), False),

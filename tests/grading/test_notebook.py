@@ -58,6 +58,13 @@ def test_the_last_copy_of_a_cell_comes_last(master):
     assert any("2 times" in note for note in notes)
 
 
+def test_a_solution_that_is_no_code_cell_is_run_and_noted(master):
+    picked, notes = chosen(master, [text(SCALE, "scale"), *cells()[:1], *cells()[2:]])
+    assert ("scale", SCALE) in picked
+    assert notes == ["The cell scale is no code cell any more; it was run all the"
+                     " same."]
+
+
 def test_a_cell_of_another_assignment_is_a_free_cell(master):
     picked, _ = chosen(master, [code("x = 1", "someone-elses"), *cells()])
     assert picked[0] == ("cell 1", "x = 1")

@@ -87,6 +87,11 @@ def test_a_student_who_handed_in_nothing(results, assignment):
     assert "0 of 7 points: nothing handed in." in page and "No file." in page
 
 
+def test_a_cell_without_a_name_is_headed_by_its_number(assignment):
+    result = result_of(assignment, "gil", [], cells=[["cell 1", "1/0"]])
+    assert "<h3>Cell 1</h3>" in pages.student_page(result, assignment)
+
+
 def test_the_overview_counts_mistakes(results, assignment):
     page = pages.overview(results, assignment, {one["student"]: "x" for one in results})
     row = page[page.index("<td>no-eps</td>"):]
@@ -94,7 +99,7 @@ def test_the_overview_counts_mistakes(results, assignment):
     assert "50 %" in row[:200] and "Where is eps?" in row[:300]
     assert "Points (mean 3.2 of 7)" in page  # (7 + 3 + 6 + 0 + 0) / 5: not eve
     assert "<td>The result has 0 axes, wanted are 1.</td>" in page
-    assert "<td>Your function ended with TypeError.</td>" in page
+    assert "<td>Your function ended with TypeError</td>" in page
 
 
 def test_the_table_has_no_points_for_who_is_not_graded(results, assignment):

@@ -35,6 +35,14 @@ def test_only_the_environment_and_the_package_are_inside(mode):
 
 
 @pytest.mark.parametrize("mode", modes())
+def test_no_device_gives_memory_that_is_not_counted(mode):
+    """A shared mapping of /dev/zero keeps pages that no process seems to hold."""
+    same = inside(mode, "import os; print(os.stat('/dev/zero').st_rdev =="
+                        " os.stat('/dev/null').st_rdev)")
+    assert same == "True\n"
+
+
+@pytest.mark.parametrize("mode", modes())
 def test_the_package_inside_holds_no_assignment(mode):
     names = inside(mode, "import os; print(*[name for _, _, names in os.walk('/course')"
                          " for name in names])").split()

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from apex_lessons.grading import values, watch
+from apex_lessons.grading.sandbox import Limits
 
 HELD = 60_000_000  # bytes
 PROGRAM = """
@@ -85,3 +86,33 @@ def test_the_deepest_value_that_can_be_told_is_kept():
         value = {"x": value}
     line = json.dumps({"event": "answer", "answer": {"value": values.encode(value)}})
     assert values.decode(watch.event_of(line.encode())["answer"]["value"]) == value
+
+
+SAYS = """printf '{"event": "%s"}\\n' """
+BEGINS = """printf '{"event": "begin", "step": "%s"}\\n' """
+
+
+def watched(program, limits):
+    """What the watcher makes of a shell's program in the runner's place."""
+    words = ["sh", "-c", f"{SAYS} started; {program}"]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    try:
+        left = limits.both(limits.seconds)
+        return watch.Watch(process, {}, b"", [{"step": "a/0"}], limits, left).run()
+    finally:
+        watch.kill(process)
+
+
+@pytest.mark.parametrize("step", ['"x$n"', '"cell 1"', '"cell 0$n"', '"a/0"'])
+def test_a_forged_step_does_not_set_the_clock_back(step):
+    limits = Limits(seconds=6, patience=0.3)
+    attempt = watched(f"n=0; {BEGINS} 'cell 1'; while n=$((n + 1)); do"
+                      f" {BEGINS} {step}; sleep 0.02; done", limits)
+    assert (attempt.stopped, attempt.step) == ("time", "cell 1")
+    assert attempt.clock < 1.2  # 0.3 for one step, 1.8 for all
+
+
+def test_after_the_inputs_only_what_was_asked_can_begin():
+    attempt = watched(f"{SAYS} ready; {BEGINS} a/0; {BEGINS} 'cell 2'", Limits())
+    assert (attempt.told, attempt.step, attempt.stopped) == (True, "a/0", "exit")
