@@ -41,10 +41,10 @@ import time
 import ipywidgets as widgets
 import torch
 
+from apex_lessons import explorers
 from apex_lessons.exercises.extrapolation import (
     check_entropy, check_found_beyond, check_loss_by_position, check_three_curves,
     curves_without_names)
-from apex_lessons.figures import extrapolation as draw, png, show
 
 torch.set_num_threads(1)
 
@@ -54,6 +54,7 @@ from apex_lessons.extrapolation import (
     provenance, read_by, readable, reading, recall, seeds, select, text_for,
     training_log)
 from apex_lessons.extrapolation.decoder import Block
+from apex_lessons.figures import extrapolation as draw, png, show
 from apex_lessons.yarn import regimes
 
 # %% [markdown]
@@ -738,8 +739,6 @@ print("9. tuned at 4x, cost at 1x:",
 # needs no kernel; its state is in the link.
 
 # %%
-from apex_lessons import explorers
-
 explorers.extrapolation.ExtrapolationExplorer()
 
 # %% [markdown]
