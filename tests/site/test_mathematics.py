@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from notebooks.machine.site.mathematics import mathml
+from notebooks.machine.site.writer import held_together
 
 
 def parts(tex, tag):
@@ -45,6 +46,24 @@ def test_functions_have_thin_spaces_where_no_bracket_follows(tex, gaps):
 def test_words_are_whole_and_upright():
     assert parts(r"\mathrm{RMS}(x)", "mi")[0][0] == "RMS"
     assert [text for text, _ in parts(r"\operatorname{var}(x)", "mi")] == ["var", "x"]
+
+
+def test_a_root_over_low_letters_has_a_strut():
+    (_, strut), = parts(r"1/\sqrt{\epsilon}", "mspace")
+    assert strut["width"] == "0" and float(strut["height"].removesuffix("em")) > 0.6
+
+
+def test_limits_and_primes():
+    assert len(parts(r"\sqrt{\sum_{i=1}^{d} x_i^2}", "munderover")) == 1
+    assert len(parts(r"\sqrt{\sum_{i=1}^{d} x_i^2}", "msubsup")) == 1  # x alone
+    assert ("′", {}) in parts("x'", "mo")
+
+
+def test_punctuation_stays_at_its_formula():
+    formula = mathml("x")
+    assert held_together(f"a ({formula}), b") == (
+        f'a <span class="whole">({formula}),</span> b')
+    assert held_together(f"a {formula} b") == f"a {formula} b"
 
 
 def test_what_only_tex_knows():

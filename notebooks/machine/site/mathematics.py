@@ -19,6 +19,8 @@ NO_SPACE = {"lspace": "0", "rspace": "0"}
 FUNCTIONS = {"cos", "exp", "ln", "log", "max", "min", "sin", "var"}
 NEGATIVE_SPACES = {"negativethinmathspace": "-0.167em"}
 THIN = "0.167em"
+STRUT = {"width": "0", "height": "0.8em", "depth": "0.2em"}  # as high as the sign √
+LIMITS = {"msub": "munder", "msup": "mover", "msubsup": "munderover"}
 
 
 def mathml(tex: str, *, block: bool = False) -> str:
@@ -40,6 +42,8 @@ def mathml(tex: str, *, block: bool = False) -> str:
         join_words(row)
         for child in row:
             repair(child)
+        hold_root(row)
+        set_limits(row)
         pair_bars(row)
         mark_signs(row)
         space_functions(row)
@@ -74,6 +78,8 @@ def repair(node: Element) -> None:
         node.tag = "mi"  # the name of a function
     elif node.tag == "mo" and text in TIGHT:
         node.attrib |= NO_SPACE
+    elif node.tag == "mi" and text and not text.strip("′"):
+        node.tag = "mo"  # a prime, drawn as an exponent's sign
     elif node.tag == "mtext":
         node.text = text.replace(r"\_", "_")
     elif node.tag == "mrow" and len(node) == 1 and node[0].tag == "mo":
@@ -81,6 +87,19 @@ def repair(node: Element) -> None:
     if node.get("mathvariant") == "monospace":  # browsers know no other than normal
         del node.attrib["mathvariant"]
         node.set("class", "mono")
+
+
+def hold_root(row: Element) -> None:
+    """A root over low letters would hang below the line: a strut holds it up."""
+    if row.tag == "msqrt":
+        row.insert(0, Element("mspace", STRUT))
+
+
+def set_limits(row: Element) -> None:
+    """A sum under a root has its limits above and below, like any other sum."""
+    for node in row:
+        if node.tag in LIMITS and len(node) and node[0].text == "∑":
+            node.tag = LIMITS[node.tag]
 
 
 def join_words(row: Element) -> None:

@@ -90,6 +90,19 @@ def add_menu(app: Sphinx, pagename: str, templatename, context: dict, doctree) -
     context["number"] = number_of(pagename)
     found = pagename in app.env.titles
     context["title_text"] = title_of(app, pagename) if found else "Search"
+    context["body"] = held_together(context.get("body", ""))
+
+
+def held_together(body: str) -> str:
+    """No line ends between a formula and the bracket or the full stop at it."""
+    formula = r'(\(?)(<math display="inline">(?:(?!</math>).)*</math>)([.,;:)]*)'
+
+    def whole(found: re.Match) -> str:
+        if found.group(1) or found.group(3):
+            return f'<span class="whole">{found.group(0)}</span>'
+        return found.group(0)
+
+    return re.sub(formula, whole, body, flags=re.DOTALL)
 
 
 # --- search -------------------------------------------------------------------------
