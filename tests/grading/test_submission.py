@@ -64,3 +64,14 @@ def test_all_starts_share_the_clock_and_the_processor(starts):
                             for step in steps], limits=Limits(seconds=20))
     assert [left for _, left in told] == [(20, 100), (19, 60), (18, 20)]
     assert record.stopped == dict.fromkeys(steps[:3], "time") | {"norm/1": "budget"}
+
+
+def test_a_long_notebook_does_not_report_more_than_is_allowed(tmp_path):
+    """Of its cells' text, 12 MB in all, only a part travels to the judge."""
+    _, _, plan = tiny.load(tiny.write_assignment(tmp_path))
+    long = [tiny.code("#" * 80_000)] * 150
+    record = submission.run_submission(tiny.notebook([*long, *tiny.cells()]), plan,
+                                       Limits())
+    assert record.stopped == {} and len(record.answers) == 4
+    assert len(record.sources) == 153
+    assert sum(map(len, record.sources.values())) <= 1_000_000
