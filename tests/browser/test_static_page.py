@@ -55,7 +55,7 @@ def kept(open_pages, files):
         page = pages[name]
         page.complaints.clear()
         page.set_viewport_size({"width": 1180, "height": 900})
-        page.emulate_media(color_scheme="light")
+        page.emulate_media(color_scheme="light", reduced_motion="reduce")
         page.get_by_role("button", name="Reset all settings").click()
         return page
     return show_again
