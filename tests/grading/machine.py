@@ -62,13 +62,14 @@ class Machine:
 
     def words(self, user: str, folder: str, environment: dict[str, str]) -> list[str]:
         """What stands before a program that ``user`` runs in ``folder``."""
-        words = [*APART, *([] if IS_ROOT else ONE_USER), *system()]
-        for path in sorted(self.make("etc").iterdir()):
-            words += ["--ro-bind", str(path), f"/etc/{path.name}"]
+        words = [*APART, *([] if IS_ROOT else ONE_USER)]
+        words += ["--perms", "1777", "--tmpfs", "/tmp"]
         for name in ("home", "srv"):
             words += ["--bind", str(self.make(name)), f"/{name}"]
-        words += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--tmpfs",
-                  "/tmp", "--chdir", folder]
+        words += system()  # after /home and /tmp: this Python may lie in one of them
+        for path in sorted(self.make("etc").iterdir()):
+            words += ["--ro-bind", str(path), f"/etc/{path.name}"]
+        words += ["--proc", "/proc", "--dev", "/dev", "--chdir", folder]
         for name, value in environment.items():
             words += ["--setenv", name, value]
         number = USERS.get(user, 0)
