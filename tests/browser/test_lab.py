@@ -193,6 +193,9 @@ for w in _instances.values():
     assert explorer.locator(".apx-alarm").inner_text() == ""
 
 
+LIVE = "LiveExtrapolation"
+
+
 def move_each(page, lab, name, capsys):
     """Run a page of Lab, and move every explorer on it by hand and from Python."""
     run_all(page, name)
@@ -202,6 +205,8 @@ def move_each(page, lab, name, capsys):
         kinds.append(explorer.get_attribute("data-explorer"))
         explorer.scroll_into_view_if_needed()
         move_all(page, lab, name, explorer)
+        if kinds[-1] == LIVE:  # its picture waits for Python
+            continue
         slider = explorer.locator(".apx-range:enabled").first.element_handle()
         found = latency(page, slider, rounds=3, moves=15)
         python_moves(page, lab, name, explorer)
