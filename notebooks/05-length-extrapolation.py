@@ -120,7 +120,11 @@ show(draw.training(),
 # %%
 for seed, log in left_out().items():
     print(f"seed {seed}, left out: {log[-1].accuracy:.2f} of the answers found")
-print("shipped:", {seed: training_log(seed)[-1].accuracy for seed in seeds()})
+for seed in seeds():
+    log = training_log(seed)
+    learned = next(line.step for line in log if line.accuracy > 0.5)
+    print(f"seed {seed}: half found at step {learned}, at the end"
+          f" {log[-1].accuracy:.2f}")
 
 # %% [markdown]
 # **Recap.** 0.7 million weights, 512 bytes, heads of 64: all three regimes have pairs.
@@ -202,10 +206,9 @@ show(draw.accuracy_by_distance(["none"], length=4096),
      numbers=draw.describe_accuracy_by_distance(["none"], length=4096))
 
 # %%
-far = [r.by_distance[5:] for r in select(method="none", length=4096)]
-right, n = (sum(b[i] for bins in far for b in bins) for i in (0, 1))
-print(f"beyond 512 bytes: {right} of {n} answers found, {right / n:.2f}")
-assert right / n < 0.4
+(row,) = draw.near_and_far_shares(["none"], length=4096)
+print(f"512 bytes back or more: {row.far.mean:.2f} of {row.far_answers} answers found")
+assert row.far.mean < 0.4
 
 # %% [markdown]
 # **Notice.** Facts that lie farther back than any training text was long are all but
@@ -351,15 +354,19 @@ def saved(method, length, text):
                 select(method=method, length=length, text=text))
     return [nothing.loss - result.loss for nothing, result in pairs]
 
+# %%
 for method in ("apex1", "apex1_scores", "yarn"):
     for text_name in ("natural", "recall"):
         gains = saved(method, 4096, text_name)
         print(f"{method}, 8x, {text_name}:", *(f"{gain:+.3f}" for gain in gains))
+        printed = [gain for rule in ("apex1", "apex1_scores")
+                   for gain in saved(rule, 4096, text_name)]
+        assert method != "yarn" or min(gains) > max(printed)
 
 # %% [markdown]
 # **Notice.** What the printed rule saves at 8x has no sign: better for one seed, worse
-# for another. With its printed factor on the scores it saves a little more. YaRN saves
-# several times as much with every seed.
+# for another. With its printed factor on the scores it saves a little more. YaRN's
+# smallest saving is above the printed rule's largest.
 #
 # > **The reference prints** conditions on wavelengths in tokens, with no trained length
 # > in them. See [page 06](06-the-reference-checked.ipynb), E25.
@@ -457,7 +464,7 @@ for length in LENGTHS[1:]:
     ramp = mean_loss("none", length) - mean_loss("ntk_by_parts", length)
     warm = mean_loss("ntk_by_parts", length) - mean_loss("yarn", length)
     print(f"{length // 512}x: ramp saves {ramp:.3f}, temperature {warm:.3f} more")
-assert 0.05 < warm < ramp
+assert 0.35 < warm / ramp < 0.45
 
 # %%
 for kind in ("", "_rotations"):
@@ -596,7 +603,7 @@ for method in draw.PAPERS:
 
 # %% [markdown]
 # **Notice.** No. A hundred steps taught the model without scaling to do without the far
-# text: its loss is as low as YaRN's and its memory as short as before. Interpolation
+# text: its loss is as low as YaRN's and its memory hardly longer. Interpolation
 # gained most: the near text is back, nearly, and the far text was never lost. YaRN
 # gains little; it had lost little. A low loss alone would have told none of this.
 #

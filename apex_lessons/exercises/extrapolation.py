@@ -20,6 +20,7 @@ from apex_lessons.exercises.diagnosis import (
     run_learner,
 )
 from apex_lessons.extrapolation import Band, band, select
+from apex_lessons.extrapolation.measuring import DISTANCES
 
 # --- loss by position ---------------------------------------------------------------
 
@@ -221,8 +222,6 @@ ZERO_TIMES_INFINITY = Diagnosis(
 
 # --- how much is found far away -----------------------------------------------------
 
-EDGES = (1, 8, 32, 128, 256, 512, 1024, 2048, 4096)  # bytes, of the bins of distances
-
 
 def found_beyond(counts: Sequence[tuple[int, int]], edges: Sequence[int],
                  distance: int) -> float:
@@ -242,7 +241,8 @@ def check_found_beyond(function: Callable) -> Diagnosis:
     """
     first = [(90, 100), (80, 100), (60, 80), (20, 60), (9, 50), (9, 40), (3, 4), (0, 0)]
     second = [(5, 6), (7, 9), (1, 2), (30, 90), (2, 20), (1, 3), (2, 2), (4, 10)]
-    cases = [(first, EDGES, 256), (second, EDGES, 32), (second, EDGES, 2048)]
+    cases = [(first, DISTANCES, 256), (second, DISTANCES, 32),
+             (second, DISTANCES, 2048)]
     return judge(function, cases, found_beyond, BEYOND_MISTAKES, praise="Right: all far"
                  " answers weigh the same, however they are binned.")
 
